@@ -1,0 +1,4 @@
+//! Links the addon against Node.
+fn main() {
+    napi_build::setup();
+}

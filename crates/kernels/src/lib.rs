@@ -1,0 +1,1 @@
+//! Arithmetic on slices for the Maple language model: packed ternary products and the float steps around them.
