@@ -69,6 +69,9 @@ export interface TokenEngine {
   /** Pulls tokens; leaving the loop early cancels the generation. Aborting rejects with the signal's reason. */
   generate(promptIds: Uint32Array | readonly number[], params?: GenerateParams): AsyncIterable<TokenEvent>
   /** Logits (vocabSize each) after each of the asked positions, with the head at source precision. */
-  logits(ids: Uint32Array | readonly number[], options?: { positions?: readonly number[]; signal?: AbortSignal }): Promise<Float32Array[]>
+  logits(
+    ids: Uint32Array | readonly number[],
+    options?: { positions?: readonly number[]; signal?: AbortSignal },
+  ): Promise<Float32Array[]>
   dispose(): Promise<void>
 }
