@@ -1,0 +1,66 @@
+//! The one product: a strip of weights with some rows of activations.
+
+use crate::dispatch::Kernels;
+use crate::layout::STRIP;
+use crate::mat::Mat;
+use crate::rows::{Precision, Rows};
+
+/// Multiplies 64 rows of `w` with the rows `idx` of `x`: `out[i * 64 + j]` becomes the dot product of row
+/// `64 * strip + j` of `w` with row `idx[i]` of `x`. Beyond the last row of `w` the result is zero.
+///
+/// One row is the matrix-vector product of decoding, many are the matrix product of prefill; the result for a pair of
+/// rows does not depend on which, nor on the instruction set. With `Int16` or `Int8` activations, ternary, affine and
+/// 8-bit weights use exact integer sums of the quantised planes; float weights always use the `f32` values.
+///
+/// The bytes after the strip are prefetched: walk strips in order.
+///
+/// # Panics
+///
+/// When the matrix does not fit its shape, columns differ, `strip` or an index is out of range, or `out` does not hold
+/// 64 values for each index.
+pub fn strip_product(
+    kernels: &Kernels,
+    w: &Mat<'_>,
+    strip: usize,
+    x: &Rows,
+    idx: &[u32],
+    out: &mut [f32],
+) {
+    if let Err(error) = w.check() {
+        panic!("{error}");
+    }
+    assert_eq!(
+        w.cols(),
+        x.cols(),
+        "columns of the weights and of the activations"
+    );
+    assert!(strip < w.strips(), "strip {strip} of {}", w.strips());
+    assert_eq!(
+        out.len(),
+        idx.len() * STRIP,
+        "64 results for each row of activations"
+    );
+    assert!(
+        idx.iter().all(|&r| (r as usize) < x.len()),
+        "a row index beyond the {} rows",
+        x.len()
+    );
+    macro_rules! by_precision {
+        ($table:ident, $strip:expr) => {{
+            let product = match x.precision() {
+                Precision::F32 => kernels.$table.float,
+                Precision::Int16 => kernels.$table.int16,
+                Precision::Int8 => kernels.$table.int8,
+            };
+            // SAFETY: a table is only handed out on CPUs that can run it, and the lengths were checked above.
+            unsafe { product(&$strip, x, idx, out) }
+        }};
+    }
+    match w {
+        Mat::Ternary(m) => by_precision!(ternary, m.strip(strip)),
+        Mat::Grouped(m) => by_precision!(grouped, m.strip(strip)),
+        Mat::Int8(m) => by_precision!(int8, m.strip(strip)),
+        // SAFETY: as above.
+        Mat::Dense(m) => unsafe { (kernels.dense.float)(&m.strip(strip), x, idx, out) },
+    }
+}

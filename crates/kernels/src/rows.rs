@@ -1,0 +1,414 @@
+//! Activations: rows of `f32`, and their quantised planes for the integer products.
+
+use crate::buffer::Buffer;
+use crate::dispatch::Kernels;
+use std::marker::PhantomData;
+
+/// Columns that share one scale in [`Precision::Int8`]; also what rows are padded to with zeros.
+pub const BLOCK: usize = 256;
+/// Columns of one entry of the exact sums.
+pub const SUM_GROUP: usize = 16;
+/// Largest quantised magnitude in [`Precision::Int16`]: `128 * 127 + 63`, so that both halves fit a signed byte.
+pub const INT16_MAX: i32 = 16319;
+/// Largest quantised magnitude in [`Precision::Int8`].
+pub const INT8_MAX: i32 = 127;
+/// Widest row for which every integer sum still fits 32 bits.
+pub const MAX_COLS: usize = 1 << 17;
+
+/// How activations enter a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Precision {
+    /// As they are, in `f32`.
+    F32,
+    /// 15-bit integers with one scale a row, `q = 128 hi + lo`, as two planes of signed bytes.
+    Int16,
+    /// 8-bit integers with one scale for every [`BLOCK`] columns.
+    Int8,
+}
+
+impl Precision {
+    /// Planes of signed bytes held for each row.
+    pub fn planes(self) -> usize {
+        match self {
+            Precision::F32 => 0,
+            Precision::Int16 => 2,
+            Precision::Int8 => 1,
+        }
+    }
+}
+
+/// A reusable block of activation rows, `[rows][cols]`, with room for their quantised form.
+///
+/// Fill a row with [`Rows::row_mut`], then call [`Rows::quantize`] on it: products read what that call made of the
+/// row, in every precision. Nothing is allocated after [`Rows::new`].
+#[derive(Debug)]
+pub struct Rows {
+    max_rows: usize,
+    len: usize,
+    cols: usize,
+    padded: usize,
+    precision: Precision,
+    /// `[max_rows][padded]`, zero beyond `cols`.
+    values: Buffer<f32>,
+    /// `[max_rows][planes][plane_stride]`, zero beyond `cols`; the high plane first.
+    planes: Buffer<i8>,
+    /// `[max_rows][scales_per_row]`.
+    scales: Buffer<f32>,
+    /// `[max_rows][padded / SUM_GROUP]`: sums of q over 16 columns.
+    sums: Buffer<i32>,
+    /// `[max_rows][2]`: sums over the row of the high plane, and of q.
+    totals: Buffer<i32>,
+    /// `[max_rows][padded / SUM_GROUP]`, only in `F32`: sums of the values over 16 columns.
+    value_sums: Buffer<f32>,
+}
+
+/// The parts of one row that quantising reads and writes; lengths as in [`Rows`].
+pub(crate) struct QuantizeRow<'a> {
+    pub values: &'a [f32],
+    pub planes: &'a mut [i8],
+    pub plane_stride: usize,
+    pub scales: &'a mut [f32],
+    pub sums: &'a mut [i32],
+    pub totals: &'a mut [i32],
+    pub value_sums: &'a mut [f32],
+}
+
+impl Rows {
+    /// Room for `max_rows` rows of `cols` columns. Panics if `cols` is 0 or above [`MAX_COLS`].
+    pub fn new(max_rows: usize, cols: usize, precision: Precision) -> Self {
+        assert!(
+            (1..=MAX_COLS).contains(&cols),
+            "a row has 1 to {MAX_COLS} columns, not {cols}"
+        );
+        let padded = cols.next_multiple_of(BLOCK);
+        let integer = usize::from(precision != Precision::F32);
+        let groups = padded / SUM_GROUP;
+        Rows {
+            max_rows,
+            len: 0,
+            cols,
+            padded,
+            precision,
+            values: Buffer::zeroed(max_rows * padded),
+            planes: Buffer::zeroed(max_rows * precision.planes() * Self::stride_of(padded)),
+            scales: Buffer::zeroed(max_rows * Self::scales_of(padded, precision)),
+            sums: Buffer::zeroed(integer * max_rows * groups),
+            totals: Buffer::zeroed(integer * max_rows * 2),
+            value_sums: Buffer::zeroed((1 - integer) * max_rows * groups),
+        }
+    }
+
+    // One cache line more than the row: rows then start in different cache sets.
+    fn stride_of(padded: usize) -> usize {
+        padded + 64
+    }
+
+    fn scales_of(padded: usize, precision: Precision) -> usize {
+        match precision {
+            Precision::F32 => 0,
+            Precision::Int16 => 1,
+            Precision::Int8 => padded / BLOCK,
+        }
+    }
+
+    /// Rows in use.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether no row is in use.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Rows there is room for.
+    pub fn max_rows(&self) -> usize {
+        self.max_rows
+    }
+
+    /// Columns of every row.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// The precision given to [`Rows::new`].
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    /// Sets how many rows are in use; their content is whatever was last written there. Panics beyond `max_rows`.
+    pub fn set_len(&mut self, rows: usize) {
+        assert!(
+            rows <= self.max_rows,
+            "{rows} rows asked for, room for {}",
+            self.max_rows
+        );
+        self.len = rows;
+    }
+
+    /// The `cols` values of row `r`.
+    pub fn row(&self, r: usize) -> &[f32] {
+        &self.values(r)[..self.cols]
+    }
+
+    /// The `cols` values of row `r`, to be filled; call [`Rows::quantize`] afterwards.
+    pub fn row_mut(&mut self, r: usize) -> &mut [f32] {
+        // SAFETY: `self` is borrowed for writing.
+        unsafe { self.share().row_mut(r) }
+    }
+
+    /// Makes the quantised form of row `r` (in `F32`: the sums that affine weights need).
+    ///
+    /// In `Int16` the scale is `max|x| / 16319`; in `Int8` it is `max|x| / 127` over each block of 256 columns.
+    /// Values are rounded to nearest, ties to even. A row (or block) below 2^-100 counts as zero; one that holds NaN
+    /// or an infinity gets NaN for its scale, so that every product with it is NaN.
+    pub fn quantize(&mut self, kernels: &Kernels, r: usize) {
+        // SAFETY: `self` is borrowed for writing.
+        unsafe { self.share().quantize(kernels, r) }
+    }
+
+    /// A handle through which several threads fill disjoint rows, then all read them.
+    pub fn share(&mut self) -> SharedRows<'_> {
+        SharedRows {
+            rows: self,
+            life: PhantomData,
+        }
+    }
+
+    /// Row `r` with its zero padding.
+    pub(crate) fn values(&self, r: usize) -> &[f32] {
+        assert!(r < self.len, "row {r} of {}", self.len);
+        &self.values[r * self.padded..][..self.padded]
+    }
+
+    /// Sums of row `r` over 16 columns each (`F32` only).
+    pub(crate) fn value_sums(&self, r: usize) -> &[f32] {
+        let groups = self.padded / SUM_GROUP;
+        &self.value_sums[r * groups..][..groups]
+    }
+
+    /// Plane `p` of row `r`, with its zero padding. In `Int16` plane 0 is the high one; in `Int8` there is only plane 0.
+    #[inline(always)]
+    pub(crate) fn plane(&self, r: usize, p: usize) -> &[i8] {
+        let stride = Self::stride_of(self.padded);
+        &self.planes[(r * self.precision.planes() + p) * stride..][..self.padded]
+    }
+
+    /// The scales of row `r`: one in `Int16`, one a block in `Int8`.
+    #[inline(always)]
+    pub(crate) fn scales(&self, r: usize) -> &[f32] {
+        let count = Self::scales_of(self.padded, self.precision);
+        &self.scales[r * count..][..count]
+    }
+
+    /// Sums of q of row `r` over 16 columns each.
+    #[inline(always)]
+    pub(crate) fn sums(&self, r: usize) -> &[i32] {
+        let groups = self.padded / SUM_GROUP;
+        &self.sums[r * groups..][..groups]
+    }
+
+    /// Sum of the high plane of row `r` (`Int16` only).
+    #[allow(dead_code, reason = "the portable kernels do without")]
+    #[inline(always)]
+    pub(crate) fn high_total(&self, r: usize) -> i32 {
+        self.totals[2 * r]
+    }
+
+    /// Sum of q over row `r`.
+    #[inline(always)]
+    pub(crate) fn total(&self, r: usize) -> i32 {
+        self.totals[2 * r + 1]
+    }
+}
+
+/// Shared access to [`Rows`] for the threads of one parallel step: a copyable handle without a lock.
+///
+/// The caller orders the threads (each row has one writer; readers start after a barrier), which is why its methods
+/// are unsafe.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedRows<'a> {
+    rows: *const Rows,
+    life: PhantomData<&'a mut Rows>,
+}
+
+// SAFETY: the handle borrows the rows exclusively; what is done through it is ruled by the contracts of its methods.
+unsafe impl Send for SharedRows<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for SharedRows<'_> {}
+
+impl<'a> SharedRows<'a> {
+    /// The rows, for reading.
+    ///
+    /// # Safety
+    ///
+    /// While the result is used, no thread calls [`SharedRows::row_mut`] or [`SharedRows::quantize`] for a row that is
+    /// read, nor holds a slice from an earlier call for such a row. Writes by other threads happened before.
+    pub unsafe fn rows(self) -> &'a Rows {
+        // SAFETY: the rows are alive and exclusively borrowed for 'a; the caller keeps writers away.
+        unsafe { &*self.rows }
+    }
+
+    /// The `cols` values of row `r`, to be filled.
+    ///
+    /// # Safety
+    ///
+    /// No other thread reads or writes row `r` while the result is used, and no second slice of it is held.
+    pub unsafe fn row_mut(self, r: usize) -> &'a mut [f32] {
+        // SAFETY: only the lengths and pointers inside `Rows` are read, and those never change while it is shared.
+        let rows = unsafe { &*self.rows };
+        assert!(r < rows.len, "row {r} of {}", rows.len);
+        // SAFETY: row `r` lies inside the buffer; the caller has it to itself.
+        unsafe {
+            std::slice::from_raw_parts_mut(rows.values.as_ptr().add(r * rows.padded), rows.cols)
+        }
+    }
+
+    /// [`Rows::quantize`] for row `r`.
+    ///
+    /// # Safety
+    ///
+    /// No other thread reads or writes row `r` meanwhile, and no slice of it is held for writing.
+    pub unsafe fn quantize(self, kernels: &Kernels, r: usize) {
+        // SAFETY: as in `row_mut`.
+        let rows = unsafe { &*self.rows };
+        assert!(r < rows.len, "row {r} of {}", rows.len);
+        let groups = rows.padded / SUM_GROUP;
+        let stride = Rows::stride_of(rows.padded);
+        let planes = rows.precision.planes() * stride;
+        let scales = Rows::scales_of(rows.padded, rows.precision);
+        let integer = usize::from(rows.precision != Precision::F32);
+        // SAFETY: each slice is row `r` of its buffer as allocated in `Rows::new` (or empty); the buffers are distinct,
+        // and the caller has row `r` to itself.
+        let row = unsafe {
+            QuantizeRow {
+                values: std::slice::from_raw_parts(
+                    rows.values.as_ptr().add(r * rows.padded),
+                    rows.padded,
+                ),
+                planes: part(&rows.planes, r, planes),
+                plane_stride: stride,
+                scales: part(&rows.scales, r, scales),
+                sums: part(&rows.sums, r, integer * groups),
+                totals: part(&rows.totals, r, integer * 2),
+                value_sums: part(&rows.value_sums, r, (1 - integer) * groups),
+            }
+        };
+        let quantize = match rows.precision {
+            Precision::F32 => kernels.quantize.float,
+            Precision::Int16 => kernels.quantize.int16,
+            Precision::Int8 => kernels.quantize.int8,
+        };
+        // SAFETY: a table is only handed out on CPUs that can run it.
+        unsafe { quantize(row) }
+    }
+}
+
+/// Item `r` of a buffer of items of `len` values.
+///
+/// # Safety
+///
+/// The item lies inside the buffer, and nobody else uses it during 'a.
+unsafe fn part<'a, T: crate::buffer::Plain>(
+    buffer: &Buffer<T>,
+    r: usize,
+    len: usize,
+) -> &'a mut [T] {
+    if len == 0 {
+        return &mut [];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts_mut(buffer.as_ptr().add(r * len), len) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Isa;
+
+    fn wavy(cols: usize, size: f32) -> Vec<f32> {
+        (0..cols)
+            .map(|c| (c as f32 * 1.7).sin() * size * if c % 3 == 0 { 0.01 } else { 1.0 })
+            .collect()
+    }
+
+    fn quantized(isa: Isa, precision: Precision, values: &[f32]) -> Rows {
+        let mut x = Rows::new(3, values.len(), precision);
+        x.set_len(3);
+        x.row_mut(1).copy_from_slice(values);
+        x.quantize(Kernels::for_isa(isa).expect("available"), 1);
+        x
+    }
+
+    #[test]
+    fn integers_are_nearest_and_sums_are_exact() {
+        for isa in Kernels::available() {
+            for cols in [1, 16, 255, 256, 257, 700, 2048] {
+                for size in [1.0, 1e-20, 1e20, 3e38] {
+                    let values = wavy(cols, size);
+                    for (precision, top) in
+                        [(Precision::Int16, INT16_MAX), (Precision::Int8, INT8_MAX)]
+                    {
+                        let x = quantized(isa, precision, &values);
+                        let q: Vec<i32> = (0..x.padded)
+                            .map(|c| match precision {
+                                Precision::Int16 => {
+                                    128 * i32::from(x.plane(1, 0)[c]) + i32::from(x.plane(1, 1)[c])
+                                }
+                                _ => i32::from(x.plane(1, 0)[c]),
+                            })
+                            .collect();
+                        for (c, &v) in values.iter().enumerate() {
+                            let scale = f64::from(
+                                x.scales(1)[if precision == Precision::Int8 {
+                                    c / BLOCK
+                                } else {
+                                    0
+                                }],
+                            );
+                            let error = (f64::from(v) - scale * f64::from(q[c])).abs();
+                            assert!(
+                                error <= scale * 0.502,
+                                "{isa} {precision:?} {cols} {size}: column {c}"
+                            );
+                            assert!(q[c].abs() <= top);
+                        }
+                        assert!(q[cols..].iter().all(|&q| q == 0), "padding");
+                        for (sum, q) in x.sums(1).iter().zip(q.chunks(SUM_GROUP)) {
+                            assert_eq!(*sum, q.iter().sum::<i32>());
+                        }
+                        assert_eq!(x.total(1), q.iter().sum::<i32>());
+                        if precision == Precision::Int16 {
+                            assert_eq!(
+                                x.high_total(1),
+                                x.plane(1, 0).iter().map(|&h| i32::from(h)).sum::<i32>()
+                            );
+                        }
+                        // Neighbours are untouched.
+                        assert!(x.plane(0, 0).iter().chain(x.plane(2, 0)).all(|&q| q == 0));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_tiny_and_non_finite_rows_have_defined_scales() {
+        for isa in Kernels::available() {
+            for precision in [Precision::Int16, Precision::Int8] {
+                for value in [0.0, -0.0, f32::from_bits(1), 1e-38] {
+                    assert_eq!(quantized(isa, precision, &[value; 20]).scales(1), [0.0]);
+                }
+                for value in [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                    let mut values = wavy(300, 1.0);
+                    values[280] = value;
+                    let x = quantized(isa, precision, &values);
+                    assert!(
+                        x.scales(1).last().is_some_and(|scale| scale.is_nan()),
+                        "{isa} {precision:?} {value}"
+                    );
+                }
+            }
+        }
+    }
+}
