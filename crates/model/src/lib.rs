@@ -1,5 +1,14 @@
 //! The Maple language model on a CPU: checkpoints, forward pass, KV cache, sampling, scheduling.
 
+pub mod backend;
 pub mod config;
+pub mod engine;
 pub mod error;
+#[cfg(test)]
+mod fake;
+pub mod generation;
 mod json;
+mod prefix;
+pub mod sampler;
+pub mod scheduler;
+mod session;

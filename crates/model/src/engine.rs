@@ -1,0 +1,496 @@
+//! One thread that runs the step loop of a model, and the handle others talk to it by.
+//!
+//! Requests wait in an inbox; up to [`EngineOptions::max_sequences`] are in work at once and share every step. A panic or
+//! an engine failure ends the loop: everything in work is told so, and so is every later call. Disposing ends it too,
+//! after the step in hand.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use crate::backend::{Backend, HiddenWanted};
+use crate::error::{Error, Result};
+use crate::generation::{Doorbell, Generation, Pending, Reply, SharedError, TokenQueue};
+use crate::prefix::PrefixStore;
+use crate::sampler::SamplerParams;
+use crate::scheduler::{StepLimits, plan};
+use crate::session::{Generate, Goal, Job, LogitsAt, Scratch, Session};
+
+/// Most bytes one logits request may return.
+const MAX_LOGITS_BYTES: usize = 1 << 30;
+
+/// Most positions of one prompt whose state a request may ask to keep.
+const MAX_SNAPSHOT_POSITIONS: usize = 16;
+
+/// How an engine shares its model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// Sequences in work at once; further requests wait.
+    pub max_sequences: usize,
+    /// Bytes of KV state kept for later requests; 0 keeps none.
+    pub prefix_bytes: usize,
+    /// Size of a step.
+    pub limits: StepLimits,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        EngineOptions {
+            max_sequences: 16,
+            prefix_bytes: 1 << 30,
+            limits: StepLimits::default(),
+        }
+    }
+}
+
+/// What to generate.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The prompt; not empty.
+    pub prompt: Vec<u32>,
+    /// How tokens are chosen.
+    pub sampling: SamplerParams,
+    /// Most tokens to generate; `None` until the context is full. More than fits is cut to what fits.
+    pub max_tokens: Option<usize>,
+    /// Go on past end tokens.
+    pub ignore_end: bool,
+    /// Ids that end the answer, instead of the checkpoint's.
+    pub end_tokens: Option<Vec<u32>>,
+    /// Positions inside the prompt whose state later prompts are likely to share, such as where the last turn starts.
+    pub snapshot_at: Vec<usize>,
+}
+
+#[derive(Default)]
+struct Inbox {
+    jobs: Vec<Job>,
+    /// Set by readers that made room or went away.
+    rung: bool,
+    closing: bool,
+    broken: Option<String>,
+}
+
+#[derive(Default)]
+struct Shared {
+    inbox: Mutex<Inbox>,
+    news: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inbox> {
+        // The inbox is consistent after every statement that changes it, so a panic elsewhere does not spoil it.
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Inbox)) {
+        change(&mut self.lock());
+        self.news.notify_all();
+    }
+}
+
+/// A model at work. Cheap to call from any thread; nothing here waits for a step except [`dispose`](Self::dispose).
+pub struct Engine {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    context_length: usize,
+    vocab_size: usize,
+    end_tokens: Vec<u32>,
+}
+
+impl Engine {
+    /// Starts the step loop on a thread of its own.
+    pub fn start<B: Backend>(backend: B, options: EngineOptions) -> Result<Engine> {
+        let shared = Arc::new(Shared::default());
+        let (context_length, vocab_size) = (backend.context_length(), backend.vocab_size());
+        let end_tokens = backend.end_tokens().to_vec();
+        let worker_shared = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("maple-steps".into())
+            .spawn(move || StepLoop::new(backend, worker_shared, options).run())
+            .map_err(|error| Error::EngineFailed {
+                reason: format!("cannot start a thread: {error}"),
+            })?;
+        Ok(Engine {
+            shared,
+            thread: Mutex::new(Some(thread)),
+            context_length,
+            vocab_size,
+            end_tokens,
+        })
+    }
+
+    /// Largest number of tokens of prompt and answer together.
+    pub fn context_length(&self) -> usize {
+        self.context_length
+    }
+
+    /// Number of token ids.
+    pub fn vocab_size(&self) -> usize {
+        self.vocab_size
+    }
+
+    /// Starts an answer. Fails at once on a request that cannot be served, and when the engine is disposed or broken.
+    pub fn generate(&self, request: Request) -> Result<Generation> {
+        self.check_tokens("prompt", &request.prompt)?;
+        request.sampling.validate()?;
+        if request.prompt.len() >= self.context_length {
+            return Err(Error::ContextLengthExceeded {
+                prompt: request.prompt.len(),
+                wanted: request.max_tokens.unwrap_or(1),
+                context: self.context_length,
+            });
+        }
+        if request.max_tokens == Some(0) {
+            return Err(invalid("maxTokens", "at least 1", 0));
+        }
+        let end_tokens = match (request.ignore_end, request.end_tokens) {
+            (true, _) => Vec::new(),
+            (false, None) => self.end_tokens.clone(),
+            (false, Some(own)) => own,
+        };
+        self.check_ids("endTokens", &end_tokens)?;
+        let mut snapshot_at = request.snapshot_at;
+        if snapshot_at.len() > MAX_SNAPSHOT_POSITIONS {
+            let most = format!("at most {MAX_SNAPSHOT_POSITIONS} positions");
+            return Err(invalid("snapshotAt", most, snapshot_at.len()));
+        }
+        if let Some(&at) = snapshot_at.iter().find(|&&at| at > request.prompt.len()) {
+            return Err(invalid(
+                "snapshotAt",
+                format!("positions up to {}", request.prompt.len()),
+                at,
+            ));
+        }
+        snapshot_at.sort_unstable();
+        let room = self.context_length - request.prompt.len();
+        let queue = Arc::new(TokenQueue::default());
+        let goal = Goal::Generate(Generate {
+            queue: Arc::clone(&queue),
+            params: request.sampling,
+            limit: request.max_tokens.map_or(room, |most| most.min(room)),
+            end_tokens,
+            snapshot_at,
+        });
+        self.submit(Job {
+            prompt: request.prompt,
+            goal,
+        })?;
+        Ok(Generation {
+            queue,
+            doorbell: self.doorbell(),
+        })
+    }
+
+    /// The logits (`vocab_size` each, in the order of `positions`) after each of the asked positions, from the head at
+    /// source precision. Positions must ascend; none means the last.
+    pub fn logits(&self, tokens: Vec<u32>, positions: Vec<usize>) -> Result<Pending<Vec<f32>>> {
+        self.check_tokens("ids", &tokens)?;
+        if tokens.len() > self.context_length {
+            return Err(Error::ContextLengthExceeded {
+                prompt: tokens.len(),
+                wanted: 0,
+                context: self.context_length,
+            });
+        }
+        let positions = if positions.is_empty() {
+            vec![tokens.len() - 1]
+        } else {
+            positions
+        };
+        if let Some(&at) = positions.iter().find(|&&at| at >= tokens.len()) {
+            return Err(invalid(
+                "positions",
+                format!("positions below {}", tokens.len()),
+                at,
+            ));
+        }
+        if !positions.is_sorted_by(|a, b| a < b) {
+            return Err(invalid(
+                "positions",
+                "in ascending order, none twice",
+                format!("{positions:?}"),
+            ));
+        }
+        let most = MAX_LOGITS_BYTES / (size_of::<f32>() * self.vocab_size);
+        if positions.len() > most {
+            return Err(invalid(
+                "positions",
+                format!("at most {most} at once"),
+                positions.len(),
+            ));
+        }
+        let reply = Arc::new(Reply::new());
+        self.submit(Job {
+            prompt: tokens,
+            goal: Goal::Logits(LogitsAt {
+                positions,
+                reply: Arc::clone(&reply),
+            }),
+        })?;
+        Ok(Pending {
+            reply,
+            doorbell: self.doorbell(),
+        })
+    }
+
+    /// Ends everything in work with [`Error::Disposed`], lets the step in hand finish, and waits until the model's
+    /// memory and threads are gone. May be called from several threads and again; each call returns when it is done.
+    pub fn dispose(&self) {
+        self.close();
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(thread) = thread.take() {
+            // The loop catches its own panics, so there is nothing to learn from the result.
+            let _ = thread.join();
+        }
+    }
+
+    /// Tells the step loop to end, without waiting for it.
+    pub fn close(&self) {
+        self.shared.change(|inbox| inbox.closing = true);
+    }
+
+    fn submit(&self, job: Job) -> Result<()> {
+        let mut inbox = self.shared.lock();
+        if inbox.closing {
+            return Err(Error::Disposed);
+        }
+        if let Some(reason) = &inbox.broken {
+            return Err(Error::EngineFailed {
+                reason: reason.clone(),
+            });
+        }
+        inbox.jobs.push(job);
+        drop(inbox);
+        self.shared.news.notify_all();
+        Ok(())
+    }
+
+    fn doorbell(&self) -> Doorbell {
+        let shared = Arc::clone(&self.shared);
+        Arc::new(move || shared.change(|inbox| inbox.rung = true))
+    }
+
+    fn check_tokens(&self, argument: &'static str, tokens: &[u32]) -> Result<()> {
+        if tokens.is_empty() {
+            return Err(invalid(argument, "at least one token id", "none"));
+        }
+        self.check_ids(argument, tokens)
+    }
+
+    fn check_ids(&self, argument: &'static str, ids: &[u32]) -> Result<()> {
+        match ids.iter().find(|&&id| id as usize >= self.vocab_size) {
+            Some(id) => Err(invalid(
+                argument,
+                format!("token ids below {}", self.vocab_size),
+                id,
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // The last handle may go in a garbage collector's hands, which must not wait for a step: the thread ends alone.
+        self.close();
+    }
+}
+
+fn invalid(argument: &'static str, expected: impl Into<String>, found: impl ToString) -> Error {
+    Error::InvalidArgument {
+        argument,
+        expected: expected.into(),
+        found: found.to_string(),
+    }
+}
+
+/// The thread's side.
+struct StepLoop<B: Backend> {
+    backend: B,
+    shared: Arc<Shared>,
+    options: EngineOptions,
+    waiting: VecDeque<Job>,
+    active: Vec<Session<B::Cache>>,
+    prefixes: PrefixStore<B::Cache>,
+    scratch: Scratch,
+}
+
+enum Turn {
+    Stepped,
+    NothingToDo,
+    Closing,
+}
+
+impl<B: Backend> StepLoop<B> {
+    fn new(backend: B, shared: Arc<Shared>, options: EngineOptions) -> Self {
+        let prefixes = PrefixStore::new(options.prefix_bytes);
+        StepLoop {
+            backend,
+            shared,
+            options,
+            waiting: VecDeque::new(),
+            active: Vec::new(),
+            prefixes,
+            scratch: Scratch::default(),
+        }
+    }
+
+    fn run(mut self) {
+        let end = loop {
+            match catch_unwind(AssertUnwindSafe(|| self.turn())) {
+                Ok(Ok(Turn::Stepped)) => {}
+                Ok(Ok(Turn::NothingToDo)) => self.sleep(),
+                Ok(Ok(Turn::Closing)) => break Arc::new(Error::Disposed),
+                Ok(Err(error)) => break error,
+                Err(panic) => {
+                    break Arc::new(Error::EngineFailed {
+                        reason: panic_message(&*panic),
+                    });
+                }
+            }
+        };
+        let mut inbox = self.shared.lock();
+        if let Error::EngineFailed { reason } = &*end {
+            inbox.broken = Some(reason.clone());
+        }
+        self.waiting.extend(std::mem::take(&mut inbox.jobs));
+        drop(inbox);
+        self.waiting
+            .iter()
+            .for_each(|job| job.fail(Arc::clone(&end)));
+        self.active
+            .iter_mut()
+            .for_each(|session| session.fail(Arc::clone(&end)));
+        // After a panic the model's own parts may be in any state; their destructors must not take the process down.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(self)));
+    }
+
+    /// Waits until there may be something to do.
+    fn sleep(&self) {
+        let mut inbox = self.shared.lock();
+        while !(inbox.rung || inbox.closing || !inbox.jobs.is_empty()) {
+            inbox = self
+                .shared
+                .news
+                .wait(inbox)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Takes in what came, then runs one step. An error is one that ends the engine.
+    fn turn(&mut self) -> std::result::Result<Turn, SharedError> {
+        {
+            let mut inbox = self.shared.lock();
+            if inbox.closing {
+                return Ok(Turn::Closing);
+            }
+            inbox.rung = false;
+            self.waiting.extend(inbox.jobs.drain(..));
+        }
+        self.retire();
+        self.admit();
+        let ready: Vec<usize> = self.active.iter().map(Session::ready).collect();
+        let rows = plan(&ready, self.options.limits);
+        if rows.iter().all(|&rows| rows == 0) {
+            return Ok(Turn::NothingToDo);
+        }
+        self.step(&rows)?;
+        self.retire();
+        Ok(Turn::Stepped)
+    }
+
+    /// Lets go of sequences that are done or that nobody waits for.
+    fn retire(&mut self) {
+        self.waiting.retain(|job| !job.is_cancelled());
+        for index in (0..self.active.len()).rev() {
+            if self.active[index].is_done() || self.active[index].is_cancelled() {
+                self.active.remove(index).leave(&mut self.prefixes);
+            }
+        }
+    }
+
+    fn admit(&mut self) {
+        while self.active.len() < self.options.max_sequences.max(1) {
+            let Some(job) = self.waiting.pop_front() else {
+                return;
+            };
+            self.active
+                .push(Session::start(job, &self.backend, &mut self.prefixes));
+        }
+    }
+
+    fn step(&mut self, rows: &[usize]) -> std::result::Result<(), SharedError> {
+        let mut batch = Vec::new();
+        let mut members = Vec::new();
+        for (index, (session, &rows)) in self.active.iter_mut().zip(rows).enumerate() {
+            if rows > 0 {
+                let part = session.rows(rows);
+                let hidden_rows = match part.hidden {
+                    HiddenWanted::None => 0,
+                    HiddenWanted::Last => 1,
+                    HiddenWanted::All => rows,
+                };
+                members.push((index, rows, hidden_rows));
+                batch.push(part);
+            }
+        }
+        let hidden = match self.backend.forward(&mut batch) {
+            Ok(hidden) => hidden,
+            Err(error) => {
+                return self.drop_members(members.iter().map(|(index, ..)| *index), error);
+            }
+        };
+        let width = self.backend.hidden_size();
+        let mut hidden = hidden.as_slice();
+        let mut failed = Vec::new();
+        let keep_snapshots = self.options.prefix_bytes > 0;
+        for (index, rows, hidden_rows) in members {
+            let own;
+            (own, hidden) = hidden.split_at(hidden_rows * width);
+            let session = &mut self.active[index];
+            if let Err(error) = session.advance(
+                rows,
+                own,
+                &mut self.backend,
+                &mut self.scratch,
+                keep_snapshots,
+            ) {
+                failed.push((index, error));
+            }
+        }
+        for (index, error) in failed.into_iter().rev() {
+            self.drop_members([index], error)?;
+        }
+        Ok(())
+    }
+
+    /// Ends sequences whose state cannot be trusted any more; an engine failure is passed on.
+    fn drop_members(
+        &mut self,
+        members: impl IntoIterator<Item = usize, IntoIter: DoubleEndedIterator>,
+        error: Error,
+    ) -> std::result::Result<(), SharedError> {
+        let fatal = matches!(error, Error::EngineFailed { .. });
+        let error = Arc::new(error);
+        if fatal {
+            return Err(error);
+        }
+        for index in members.into_iter().rev() {
+            self.active.remove(index).fail(Arc::clone(&error));
+        }
+        Ok(())
+    }
+}
+
+/// The text of a panic.
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("internal error: {}", text.unwrap_or("unknown panic"))
+}
+
+#[cfg(test)]
+mod tests;
