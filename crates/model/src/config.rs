@@ -64,7 +64,8 @@ pub const SWIGLU_LIMIT: f32 = 7.0;
 
 /// Caps on sizes: far above any real model, low enough that products of two or three fit 64 bits.
 mod within {
-    pub const HIDDEN: u64 = 1 << 20;
+    /// The widest row the kernels take.
+    pub const HIDDEN: u64 = kernels::MAX_COLS as u64;
     pub const LAYERS: u64 = 1 << 12;
     pub const HEADS: u64 = 1 << 12;
     pub const HEAD_DIM: u64 = 1 << 14;
@@ -136,6 +137,13 @@ impl Config {
             ));
         }
         let head_dim = fields.size("head_dim", within::HEAD_DIM)?;
+        if (heads * head_dim) as u64 > within::HIDDEN {
+            let expected = format!(
+                "at most {} with {heads} heads",
+                within::HIDDEN / heads as u64
+            );
+            return Err(fields.error("head_dim", expected, head_dim));
+        }
         let experts = fields.size("num_experts", within::EXPERTS)?;
         let experts_per_token = fields.size("num_experts_per_tok", within::EXPERTS)?;
         if experts_per_token > experts {

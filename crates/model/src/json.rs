@@ -1,6 +1,5 @@
 //! JSON from files nobody vouches for: bounded depth, no name twice in an object, a byte order mark accepted.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::path::Path;
 
@@ -151,9 +150,8 @@ impl<'de> Visitor<'de> for StrictVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> std::result::Result<Value, A::Error> {
         let mut map = Map::new();
-        let mut seen = HashSet::new();
         while let Some(name) = access.next_key::<String>()? {
-            if !seen.insert(name.clone()) {
+            if map.contains_key(&name) {
                 return Err(de::Error::custom(format_args!("{DUPLICATE}{name}\u{1}")));
             }
             let Strict(value) = access.next_value()?;

@@ -1,6 +1,7 @@
 //! The Maple language model on a CPU: checkpoints, forward pass, KV cache, sampling, scheduling.
 
 pub mod backend;
+pub mod bytes;
 pub mod config;
 pub mod engine;
 pub mod error;
@@ -8,7 +9,10 @@ pub mod error;
 mod fake;
 pub mod generation;
 mod json;
+pub mod load;
 mod prefix;
 pub mod sampler;
 pub mod scheduler;
 mod session;
+pub mod slots;
+pub mod weights;

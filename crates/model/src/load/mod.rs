@@ -1,0 +1,130 @@
+//! Checkpoints in, [`Weights`] out. The only rooms that open model files.
+//!
+//! Each layout is a [`Source`]: opening it checks everything that headers can show, then it hands out the model's matrices one
+//! at a time, each in the form in which it will be used. What is done with them (kept in memory, written to the packed file)
+//! is the same for all layouts.
+
+mod build;
+mod dense;
+mod file;
+mod folder;
+mod hf;
+pub mod safetensors;
+mod tensors;
+
+use std::path::{Path, PathBuf};
+
+use self::file::SourceFile;
+use self::folder::Folder;
+use self::tensors::TensorSet;
+use crate::bytes::Arena;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::json;
+use crate::slots::{MatrixSlot, NormSlot};
+use crate::weights::{Format, Matrix, Weights};
+
+/// How to load.
+#[derive(Debug, Clone)]
+pub struct LoadOptions {
+    /// Pack matrices that are row-wise ternary to two bits. Off: plain tensors stay as they are.
+    pub pack_experts: bool,
+    /// Make the attention projections ternary by the rule of training, as the published 2-bit exports do.
+    pub ternarize_attention: bool,
+    /// Map files instead of reading them, where that saves a copy. Off for files that others may cut or rewrite in place.
+    pub map: bool,
+    /// Where packed copies are kept; `None`: nowhere, convert in memory at each load.
+    pub cache_folder: Option<PathBuf>,
+    /// Threads that convert; 0: as many as the process may use.
+    pub threads: usize,
+}
+
+impl Default for LoadOptions {
+    fn default() -> Self {
+        LoadOptions {
+            pack_experts: true,
+            ternarize_attention: false,
+            map: true,
+            cache_folder: None,
+            threads: 0,
+        }
+    }
+}
+
+/// What loading is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Writing the packed copy.
+    Convert,
+    /// Bringing weights into memory.
+    Load,
+}
+
+/// Is told how far loading is, and asked whether to go on. Called from several threads, a few hundred times in all.
+pub trait Progress: Sync {
+    /// `done` of `total` source bytes.
+    fn report(&self, phase: Phase, done: u64, total: u64);
+
+    /// Loading ends with [`Error::Cancelled`] soon after this turns true.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// Tells nobody.
+pub struct Silent;
+
+impl Progress for Silent {
+    fn report(&self, _: Phase, _: u64, _: u64) {}
+}
+
+/// Where a matrix may live.
+pub(crate) struct Room<'a> {
+    pub arena: &'a Arena,
+    /// Parts that need no change may stay views of the file.
+    pub map: bool,
+}
+
+/// An opened checkpoint of some layout, its headers checked against the configuration.
+pub(crate) trait Source: Sync {
+    fn format(&self) -> Format;
+    fn config(&self) -> &Config;
+    /// What was noticed beside the configuration's own warnings.
+    fn warnings(&self) -> &[String];
+    /// Every file that the model is made from.
+    fn files(&self) -> Vec<&SourceFile>;
+    fn norm(&self, slot: NormSlot) -> Result<Vec<f32>>;
+    /// Bytes that [`Source::matrix`] will read, for progress.
+    fn source_bytes(&self, slot: MatrixSlot) -> u64;
+    /// The matrix, its content checked. Called from several threads, in about the order of [`MatrixSlot::all`].
+    fn matrix(&self, slot: MatrixSlot, room: &Room<'_>) -> Result<Matrix>;
+}
+
+/// Loads the checkpoint at `path`, a folder.
+///
+/// Errors: [`Error::ModelNotFound`], [`Error::Unsupported`], [`Error::Field`], [`Error::Checkpoint`], [`Error::Read`],
+/// [`Error::OutOfMemory`], [`Error::Cancelled`].
+pub fn load(path: &Path, options: &LoadOptions, progress: &dyn Progress) -> Result<Weights> {
+    let source = open_source(path, options)?;
+    build::in_memory(source.as_ref(), options, progress)
+}
+
+fn open_source(path: &Path, options: &LoadOptions) -> Result<Box<dyn Source>> {
+    let folder = Folder::open(path)?;
+    let Some((config_file, config_text)) = folder.read_text("config.json")? else {
+        return Err(Error::ModelNotFound {
+            path: path.join("config.json"),
+            needed: "a model's folder needs this file; download it, or name another folder"
+                .to_owned(),
+        });
+    };
+    let object = json::parse_object(config_file.path(), &config_text, "config.json")?;
+    let mut config = Config::from_object(config_file.path(), &object)?;
+    let mut texts = vec![config_file];
+    if let Some((file, text)) = folder.read_text("generation_config.json")? {
+        config.add_generation_config(file.path(), &text)?;
+        texts.push(file);
+    }
+    let set = TensorSet::open(&folder)?;
+    Ok(Box::new(hf::HfSource::open(config, set, texts, options)?))
+}
