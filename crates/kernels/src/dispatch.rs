@@ -1,6 +1,7 @@
 //! Instruction sets, and the table of kernels for each.
 
 use crate::arch;
+use crate::float::FloatFns;
 use crate::mat::{DenseStrip, GroupedStrip, Int8Strip, TernaryStrip};
 use crate::rows::{QuantizeRow, Rows};
 use std::fmt;
@@ -91,6 +92,7 @@ pub struct Kernels {
     pub(crate) grouped: GroupedFns,
     pub(crate) int8: Int8Fns,
     pub(crate) dense: DenseFns,
+    pub(crate) float: FloatFns,
 }
 
 // Every function in these tables may only be called on a CPU with the table's instruction set. Lengths were checked by
@@ -153,6 +155,11 @@ impl Kernels {
         Isa::ALL
             .into_iter()
             .filter(|&isa| Kernels::for_isa(isa).is_some())
+    }
+
+    /// The float operations: norms, activations, rotary embedding, attention.
+    pub fn float(&self) -> &FloatFns {
+        &self.float
     }
 
     /// The table's instruction set.

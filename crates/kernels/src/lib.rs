@@ -11,6 +11,7 @@
 mod arch;
 pub mod buffer;
 mod dispatch;
+pub mod float;
 pub mod half;
 pub mod layout;
 mod mat;

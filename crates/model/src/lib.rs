@@ -10,6 +10,7 @@ mod fake;
 pub mod generation;
 mod json;
 pub mod load;
+pub mod pool;
 mod prefix;
 pub mod sampler;
 pub mod scheduler;

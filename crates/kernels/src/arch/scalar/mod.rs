@@ -4,6 +4,7 @@
 pub(crate) mod dense;
 pub(crate) mod grouped;
 pub(crate) mod int8;
+pub(crate) mod lanes;
 pub(crate) mod quantize;
 pub(crate) mod ternary;
 
@@ -34,4 +35,5 @@ pub(crate) static KERNELS: Kernels = Kernels {
     dense: DenseFns {
         float: dense::float,
     },
+    float: lanes::FLOAT,
 };

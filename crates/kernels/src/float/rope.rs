@@ -1,0 +1,58 @@
+//! Rotary position embedding, half-split ("NeoX") form, on the first dimensions of a head.
+
+use super::FloatFns;
+use super::lanes::{self, LANES, Lanes};
+
+/// Cosines and sines of `position * theta^(-2i/n)` for `i < n/2`, appended to `cos` and `sin`. `n` is the number of rotated
+/// dimensions, not the head's size. Angles are formed in f64, so that far positions stay exact.
+pub fn rope_angles(position: usize, theta: f64, n: usize, cos: &mut Vec<f32>, sin: &mut Vec<f32>) {
+    for i in 0..n / 2 {
+        let angle = position as f64 * theta.powf(-2.0 * i as f64 / n as f64);
+        cos.push(angle.cos() as f32);
+        sin.push(angle.sin() as f32);
+    }
+}
+
+impl FloatFns {
+    /// Rotates pairs `(i, i + cos.len())` of `head` by the angle whose cosine and sine are at `i`; values from
+    /// `2 * cos.len()` on stay as they are.
+    ///
+    /// # Panics
+    /// If `cos` and `sin` differ in length or are longer than half of `head`.
+    pub fn rotate(&self, head: &mut [f32], cos: &[f32], sin: &[f32]) {
+        assert_eq!(cos.len(), sin.len(), "rotate: sines");
+        assert!(
+            2 * cos.len() <= head.len(),
+            "rotate: {} pairs in a head of {}",
+            cos.len(),
+            head.len()
+        );
+        // SAFETY: this table's instruction set is available (see `FloatFns`); lengths are checked above.
+        unsafe { (self.rotate)(head.as_mut_ptr(), cos.as_ptr(), sin.as_ptr(), cos.len()) }
+    }
+}
+
+/// # Safety
+/// The instruction set of `L` must be available; `head` writable for `2 * pairs` values, `cos` and `sin` readable for `pairs`.
+#[inline(always)]
+pub(crate) unsafe fn rotate<L: Lanes>(
+    head: *mut f32,
+    cos: *const f32,
+    sin: *const f32,
+    pairs: usize,
+) {
+    // SAFETY: offsets stay below `pairs` in each half, partial loads and stores cover the tail.
+    unsafe {
+        let other = head.add(pairs);
+        for i in (0..pairs).step_by(LANES) {
+            let n = pairs - i;
+            let a: L = lanes::load_part(head.add(i), n, 0.0);
+            let b: L = lanes::load_part(other.add(i), n, 0.0);
+            let c: L = lanes::load_part(cos.add(i), n, 0.0);
+            let s: L = lanes::load_part(sin.add(i), n, 0.0);
+            let minus_s = L::splat(0.0).sub(s);
+            lanes::store_part(b.fma(minus_s, a.mul(c)), head.add(i), n);
+            lanes::store_part(b.fma(c, a.mul(s)), other.add(i), n);
+        }
+    }
+}
