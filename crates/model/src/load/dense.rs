@@ -3,11 +3,12 @@
 use kernels::half::{bf16_to_f32, f16_to_f32, f32_to_bf16};
 use kernels::layout;
 
-use super::Room;
 use super::safetensors::Dtype;
 use super::tensors::TensorRef;
-use crate::bytes::Bytes;
-use crate::error::{Defect, Result};
+use super::{LoadOptions, Room};
+use crate::bytes::{Bytes, BytesMut};
+use crate::error::{Defect, Error, Result};
+use crate::slots::MatrixSlot;
 use crate::weights::{DenseType, Matrix};
 
 /// The dtypes of plain weights.
@@ -36,9 +37,11 @@ pub(crate) struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Elements in a row of the tensor (as it is stored).
+    /// Elements in a row of the tensor as it is stored: 1 where it holds one number a row.
     fn row_len(&self) -> usize {
-        *self.tensor.shape().last().expect("a matrix has dimensions") as usize
+        let shape = self.tensor.shape();
+        let leading = usize::from(self.stacked.is_some()) + 1;
+        shape[leading..].iter().product::<u64>() as usize
     }
 
     /// Bytes of the part.
@@ -63,10 +66,17 @@ impl Part<'_> {
 
     /// The place of element `at` of the part, for messages.
     pub fn index(&self, at: usize) -> Vec<u64> {
-        let (row, col) = (at / self.row_len(), at % self.row_len());
+        self.index_of(at / self.row_len(), at % self.row_len())
+    }
+
+    /// The place of an element of a row of the part, for messages.
+    pub fn index_of(&self, row: usize, col: usize) -> Vec<u64> {
+        let has_columns = self.tensor.shape().len() > 1 + usize::from(self.stacked.is_some());
+        let col = has_columns.then_some(col);
         self.stacked
             .into_iter()
-            .chain([row, col])
+            .chain([row])
+            .chain(col)
             .map(|n| n as u64)
             .collect()
     }
@@ -81,6 +91,18 @@ pub(crate) enum Packing {
     IfTernary,
     /// Made ternary by the rule of training.
     Force,
+}
+
+impl Packing {
+    /// What the options say of the matrix in that place. Embedding, head and router stay as they are in any case.
+    pub(crate) fn of(slot: MatrixSlot, options: &LoadOptions) -> Self {
+        match slot {
+            _ if !options.pack_experts => Packing::Never,
+            _ if slot.is_attention() && options.ternarize_attention => Packing::Force,
+            _ if slot.is_attention() || slot.is_expert() => Packing::IfTernary,
+            _ => Packing::Never,
+        }
+    }
 }
 
 /// Loads a matrix of plain floats.
@@ -130,6 +152,19 @@ pub(crate) fn vector(tensor: &TensorRef<'_>) -> Result<Vec<f32>> {
     Ok(values)
 }
 
+/// Loads a part of a tensor of numbers (one or several a row) as `f32`.
+///
+/// Errors: [`Defect::Dtype`], [`Defect::NotFinite`], and those of reading.
+pub(crate) fn floats(part: &Part<'_>) -> Result<Vec<f32>> {
+    let dtype = dense_type(&part.tensor)?;
+    let mut bytes = Vec::new();
+    part.read(&mut bytes)?;
+    let mut values = vec![0.0; bytes.len() / dtype.size()];
+    widen(&bytes, dtype, &mut values);
+    check_values(&part.tensor, &values, |at| part.index(at))?;
+    Ok(values)
+}
+
 /// The values, exact.
 pub(crate) fn widen(bytes: &[u8], dtype: DenseType, out: &mut [f32]) {
     match dtype {
@@ -162,11 +197,7 @@ pub(crate) fn check_values(
     }
 }
 
-pub(crate) fn not_finite(
-    tensor: &TensorRef<'_>,
-    value: f32,
-    index: Vec<u64>,
-) -> crate::error::Error {
+pub(crate) fn not_finite(tensor: &TensorRef<'_>, value: f32, index: Vec<u64>) -> Error {
     let value = match value {
         v if v.is_nan() => "NaN",
         v if v > 0.0 => "inf",
@@ -341,8 +372,8 @@ fn all_finite<F: Float>(bytes: &[u8]) -> bool {
 pub(crate) struct TernaryRows {
     rows: usize,
     cols: usize,
-    tiles: crate::bytes::BytesMut,
-    scales: crate::bytes::BytesMut,
+    tiles: BytesMut,
+    scales: BytesMut,
 }
 
 impl TernaryRows {

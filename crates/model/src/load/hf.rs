@@ -14,8 +14,7 @@ pub(crate) struct HfSource {
     config: Config,
     set: TensorSet,
     texts: Vec<SourceFile>,
-    pack: bool,
-    ternarize_attention: bool,
+    options: LoadOptions,
 }
 
 impl HfSource {
@@ -50,18 +49,8 @@ impl HfSource {
             config,
             set,
             texts,
-            pack: options.pack_experts,
-            ternarize_attention: options.ternarize_attention,
+            options: options.clone(),
         })
-    }
-
-    fn packing(&self, slot: MatrixSlot) -> Packing {
-        match slot {
-            _ if !self.pack => Packing::Never,
-            _ if slot.is_attention() && self.ternarize_attention => Packing::Force,
-            _ if slot.is_attention() || slot.is_expert() => Packing::IfTernary,
-            _ => Packing::Never,
-        }
     }
 }
 
@@ -126,7 +115,7 @@ impl Source for HfSource {
                 rows,
             },
             cols,
-            self.packing(slot),
+            Packing::of(slot, &self.options),
             room,
         )
     }

@@ -9,6 +9,8 @@ mod dense;
 mod file;
 mod folder;
 mod hf;
+mod mlx2bit;
+mod quantization;
 pub mod safetensors;
 mod tensors;
 
@@ -126,5 +128,27 @@ fn open_source(path: &Path, options: &LoadOptions) -> Result<Box<dyn Source>> {
         texts.push(file);
     }
     let set = TensorSet::open(&folder)?;
+    if mlx2bit::is_mlx(&object, &set) {
+        let config_path = texts[0].path().to_owned();
+        return Ok(Box::new(mlx2bit::MlxSource::open(
+            config,
+            &config_path,
+            &object,
+            set,
+            texts,
+            options,
+        )?));
+    }
+    if let Some(found) = object
+        .get("quantization_config")
+        .filter(|value| !value.is_null())
+    {
+        return Err(Error::Unsupported {
+            file: texts[0].path().to_owned(),
+            field: "quantization_config".to_owned(),
+            expected: "null, or the packed codes of MLX,".to_owned(),
+            found: json::describe(found),
+        });
+    }
     Ok(Box::new(hf::HfSource::open(config, set, texts, options)?))
 }

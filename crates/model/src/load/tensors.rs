@@ -378,6 +378,11 @@ impl<'a> Account<'a> {
         Ok(tensor)
     }
 
+    /// There is such a tensor, taken or not.
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        self.set.contains(name)
+    }
+
     /// Takes a tensor that may be there and is of no use.
     pub(crate) fn skip(&mut self, name: &str) -> bool {
         self.set.contains(name) && self.taken.insert(name.to_owned())

@@ -2,3 +2,4 @@
 
 mod hf;
 mod maker;
+mod mlx;
