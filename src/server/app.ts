@@ -1,0 +1,82 @@
+import express, { type Express } from 'express'
+import { createConfig, type Config, type ConfigSources } from '../config.js'
+import { shuttingDown } from '../openai/errors.js'
+import { silentLogger, type Logger } from './logger.js'
+import { accessLog } from './middleware/access-log.js'
+import { auth } from './middleware/auth.js'
+import { jsonBody } from './middleware/body.js'
+import { browserGuard, cors } from './middleware/browser.js'
+import { errorHandler, notFound } from './middleware/errors.js'
+import { requestId } from './middleware/request-id.js'
+import type { ServedModel } from './model.js'
+import { chatCompletions } from './routes/chat-completions.js'
+import { completions } from './routes/completions.js'
+import { health } from './routes/health.js'
+import { getModel, listModels } from './routes/models.js'
+import { mount, type Route } from './routes/route.js'
+import { ServerState, type LoadProgress } from './state.js'
+
+/** What an app may be given beside its model and settings. */
+export interface AppOptions {
+  /** A pino logger or its like [silent]. */
+  readonly logger?: Logger
+  /** How far the load is, for `/health`. */
+  readonly progress?: () => LoadProgress | undefined
+}
+
+/** An Express app and the state its routes share. */
+export interface App {
+  readonly app: Express
+  readonly state: ServerState
+}
+
+/** Routes that ask for no key. */
+function publicRoutes(state: ServerState): readonly Route[] {
+  return [{ path: '/health', get: health(state) }]
+}
+
+/** Routes that ask for the key, if there is one. */
+function routes(state: ServerState): readonly Route[] {
+  const body = jsonBody(state.config.maxBodyBytes)
+  return [
+    { path: '/v1/models', get: listModels(state) },
+    { path: '/v1/models/*id', get: getModel(state) },
+    { path: '/v1/chat/completions', post: [body, chatCompletions(state)] },
+    { path: '/v1/completions', post: [body, completions(state)] },
+  ]
+}
+
+/** Puts the app together. It answers at once; while the model is a pending promise, requests get 503 `model_loading`. */
+export function createApp(model: ServedModel | Promise<ServedModel>, config: Config, options: AppOptions = {}): App {
+  const { logger = silentLogger, progress = () => undefined } = options
+  const state = new ServerState(model, config, logger, progress)
+  const app = express()
+  app.disable('x-powered-by').disable('etag').enable('case sensitive routing')
+
+  app.use(requestId, accessLog(logger), cors(config), browserGuard(config))
+  for (const route of publicRoutes(state)) mount(app, route)
+  app.use(auth(config.apiKey))
+  app.use((_req, _res, next) => {
+    if (state.draining) throw shuttingDown()
+    next()
+  })
+  app.use((req, res, next) => (req.path.includes('//') ? notFound(req, res, next) : next()))
+  for (const route of routes(state)) mount(app, route)
+  app.use(notFound)
+  app.use(errorHandler(logger))
+  return { app, state }
+}
+
+/**
+ * The Express app of the OpenAI API over a model, for programs that listen themselves or mount it in their own app.
+ *
+ * @param model a loaded model, or the promise of one: the app answers `/health` while it loads.
+ * @param settings see {@link Config}; what is left out has its default. The environment is not read.
+ */
+export function createServer(
+  model: ServedModel | Promise<ServedModel>,
+  settings: NonNullable<ConfigSources['values']> = {},
+  options: AppOptions = {},
+): Express {
+  return createApp(model, createConfig({ values: settings }), options).app
+}

@@ -1,0 +1,21 @@
+import type { ErrorRequestHandler, RequestHandler } from 'express'
+import { ApiError, invalidRequest, toApiError } from '../../openai/errors.js'
+import type { Logger } from '../logger.js'
+
+/** 404 for every path that no route took. */
+export const notFound: RequestHandler = (req) => {
+  throw new ApiError(404, `Unknown request URL: ${req.method} ${req.path}`, { code: 'unknown_url' })
+}
+
+/** The last middleware: every error of a request becomes the OpenAI error shape, and those of our own go to the log. */
+export function errorHandler(logger: Logger): ErrorRequestHandler {
+  return (thrown: unknown, _req, res, _next) => {
+    const error = thrown instanceof URIError ? invalidRequest('The URL is not encoded validly.') : toApiError(thrown)
+    if (error.status >= 500) {
+      const level = error.status === 500 ? 'error' : 'warn'
+      logger[level]({ id: res.locals['requestId'] as string, err: error.cause ?? error }, error.message)
+    }
+    if (res.headersSent) res.destroy()
+    else res.status(error.status).set(error.headers).json(error.body())
+  }
+}

@@ -1,0 +1,25 @@
+import type {
+  ChatEvent,
+  ChatParams,
+  CompletionEvent,
+  CompletionParams,
+  PreparedPrompt,
+  PromptParams,
+} from '../chat/types.js'
+import type { ModelInfo } from '../engine/types.js'
+
+/** How a call is cut short. */
+export interface CallOptions {
+  readonly signal: AbortSignal
+}
+
+/** A model as the routes see it: prompts in, events out. */
+export interface ServedModel {
+  readonly info: ModelInfo
+  /** Renders and encodes a conversation. Rejects with `INVALID_REQUEST` when the template refuses it. */
+  prepareChat(params: PromptParams, options: CallOptions): Promise<PreparedPrompt>
+  runChat(prompt: PreparedPrompt, params: ChatParams, options: CallOptions): AsyncIterable<ChatEvent>
+  /** Ids of a raw prompt; spellings of control tokens become those tokens. */
+  tokenize(text: string, options: CallOptions): Promise<Uint32Array>
+  runCompletion(ids: Uint32Array, params: CompletionParams, options: CallOptions): AsyncIterable<CompletionEvent>
+}
