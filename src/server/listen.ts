@@ -109,15 +109,23 @@ function listenError(error: NodeJS.ErrnoException, host: string, port: number): 
   switch (error.code) {
     case 'EADDRINUSE':
       return createError(
-        'IO',
+        'INVALID_ARGUMENT',
         `Port ${port} is in use already. Stop what uses it, or choose another with --port.`,
         options,
       )
     case 'EACCES':
-      return createError('IO', `This user may not open port ${port}. Choose one above 1023 with --port.`, options)
+      return createError(
+        'INVALID_ARGUMENT',
+        `This user may not open port ${port}. Choose one above 1023 with --port.`,
+        options,
+      )
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
-      return createError('IO', `${host} is not an address of this machine. Choose another with --host.`, options)
+      return createError(
+        'INVALID_ARGUMENT',
+        `${host} is not an address of this machine. Choose another with --host.`,
+        options,
+      )
     default:
       return error
   }
