@@ -206,11 +206,6 @@ pub fn with_groups(tensors: &Tensors) -> Tensors {
             continue;
         };
         let cols = tensors[&format!("{prefix}.weight")].shape.last().unwrap() * 16;
-        let cols = if cols > 128 {
-            config.query_rows()
-        } else {
-            cols
-        };
         let groups = cols / 32;
         let shape: Vec<usize> = tensor.shape.iter().copied().chain([groups]).collect();
         let repeat = |sign: u8| -> Vec<u8> {
