@@ -400,6 +400,18 @@ impl TernaryRows {
         self.scales.as_f32_mut()[row] = scale;
     }
 
+    /// Lets the caller write all tiles at once.
+    pub fn fill_tiles(&mut self, fill: impl FnOnce(&mut [u8])) {
+        fill(&mut self.tiles);
+    }
+
+    /// Sets every row's scale.
+    pub fn fill_scales(&mut self, mut scale: impl FnMut(usize) -> f32) {
+        for (row, place) in self.scales.as_f32_mut()[..self.rows].iter_mut().enumerate() {
+            *place = scale(row);
+        }
+    }
+
     pub fn finish(self) -> Matrix {
         let TernaryRows {
             rows,

@@ -12,12 +12,14 @@ mod hf;
 mod mlx2bit;
 mod quantization;
 pub mod safetensors;
+mod synthetic;
 mod tensors;
 
 use std::path::{Path, PathBuf};
 
 use self::file::SourceFile;
 use self::folder::Folder;
+pub use self::synthetic::{HeadKind, synthetic};
 use self::tensors::TensorSet;
 use crate::bytes::Arena;
 use crate::config::Config;
