@@ -25,7 +25,7 @@ export interface RenderedPrompt {
 export type PromptPiece =
   { readonly text: string; readonly token?: undefined } | { readonly text: string; readonly token: number }
 
-/** How far an encoding goes in one stretch, and when it gives up. */
+/** When an encoding gives up. */
 export interface EncodeOptions {
   readonly signal?: AbortSignal | undefined
 }
