@@ -93,6 +93,7 @@ pub struct Kernels {
     pub(crate) int8: Int8Fns,
     pub(crate) dense: DenseFns,
     pub(crate) float: FloatFns,
+    pub(crate) read: unsafe fn(&[u8]) -> u64,
 }
 
 // Every function in these tables may only be called on a CPU with the table's instruction set. Lengths were checked by
@@ -146,6 +147,9 @@ impl Kernels {
     pub fn for_isa(isa: Isa) -> Option<&'static Kernels> {
         match isa {
             Isa::Scalar => Some(&arch::scalar::KERNELS),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Vnni => arch::x86_64::avx512vnni::is_available()
+                .then_some(&arch::x86_64::avx512vnni::KERNELS),
             _ => None,
         }
     }

@@ -6,6 +6,7 @@ pub(crate) mod grouped;
 pub(crate) mod int8;
 pub(crate) mod lanes;
 pub(crate) mod quantize;
+pub(crate) mod stream;
 pub(crate) mod ternary;
 
 use crate::dispatch::{DenseFns, GroupedFns, Int8Fns, Isa, Kernels, QuantizeFns, TernaryFns};
@@ -36,4 +37,5 @@ pub(crate) static KERNELS: Kernels = Kernels {
         float: dense::float,
     },
     float: lanes::FLOAT,
+    read: stream::read,
 };

@@ -1,0 +1,52 @@
+//! AVX-512 with VNNI: 16 rows x 4 columns in a vector, four vectors for a strip.
+
+mod dense;
+mod grouped;
+mod int8;
+mod quantize;
+mod stream;
+mod ternary;
+mod vector;
+
+use crate::dispatch::{DenseFns, GroupedFns, Int8Fns, Isa, Kernels, QuantizeFns, TernaryFns};
+
+/// Whether the CPU and the operating system support what the kernels of this room use.
+pub(crate) fn is_available() -> bool {
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512vnni")
+        && is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("f16c")
+}
+
+pub(crate) static KERNELS: Kernels = Kernels {
+    isa: Isa::Avx512Vnni,
+    quantize: QuantizeFns {
+        float: quantize::float,
+        int16: quantize::int16,
+        int8: quantize::int8,
+    },
+    ternary: TernaryFns {
+        float: ternary::float,
+        int16: ternary::int16,
+        int8: ternary::int8,
+    },
+    grouped: GroupedFns {
+        float: grouped::float,
+        int16: grouped::int16,
+        int8: grouped::int8,
+    },
+    int8: Int8Fns {
+        float: int8::float,
+        int16: int8::int16,
+        int8: int8::int8,
+    },
+    dense: DenseFns {
+        float: dense::float,
+    },
+    float: crate::arch::scalar::lanes::FLOAT,
+    read: stream::read,
+};
