@@ -24,7 +24,7 @@ async function readText(folder: string, name: string): Promise<string | undefine
     return text.startsWith('\uFEFF') ? text.slice(1) : text
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw createError('IO', `${name} cannot be read: ${message(error)}`, { cause: error })
+    throw createError('READ_FAILED', `${name} cannot be read: ${message(error)}`, { cause: error })
   }
 }
 
