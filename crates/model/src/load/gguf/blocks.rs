@@ -1,0 +1,230 @@
+//! The block types of GGUF tensors: sizes, and their exact values.
+//!
+//! Bit orders follow the `gguf` Python package; a test compares every decoder here with it.
+
+use super::header::Defect;
+
+/// Tensor types this loader reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GgmlType {
+    F32,
+    F16,
+    Bf16,
+    Q8_0,
+    Q4_0,
+    Q4K,
+    Q6K,
+    Tq1_0,
+    Tq2_0,
+    Q2_0,
+}
+
+use GgmlType::*;
+
+/// Type, id in the file, name, weights a block, bytes a block.
+const TYPES: [(GgmlType, u32, &str, u64, u64); 10] = [
+    (F32, 0, "F32", 1, 4),
+    (F16, 1, "F16", 1, 2),
+    (Bf16, 30, "BF16", 1, 2),
+    (Q8_0, 8, "Q8_0", 32, 34),
+    (Q4_0, 2, "Q4_0", 32, 18),
+    (Q4K, 12, "Q4_K", 256, 144),
+    (Q6K, 14, "Q6_K", 256, 210),
+    (Tq1_0, 34, "TQ1_0", 256, 54),
+    (Tq2_0, 35, "TQ2_0", 256, 66),
+    (Q2_0, 42, "Q2_0", 64, 18),
+];
+
+impl GgmlType {
+    fn row(self) -> &'static (GgmlType, u32, &'static str, u64, u64) {
+        &TYPES[TYPES.iter().position(|t| t.0 == self).expect("every type is in the table")]
+    }
+
+    pub fn from_id(id: u32) -> Option<GgmlType> {
+        TYPES.iter().find(|t| t.1 == id).map(|t| t.0)
+    }
+
+    pub fn name(self) -> &'static str {
+        self.row().2
+    }
+
+    /// Weights in a block.
+    pub fn block(self) -> usize {
+        self.row().3 as usize
+    }
+
+    /// Bytes of a block.
+    pub fn block_bytes(self) -> usize {
+        self.row().4 as usize
+    }
+
+    /// All names, for messages.
+    pub fn list() -> String {
+        TYPES.map(|t| format!("{} ({})", t.2, t.1)).join(", ")
+    }
+
+    /// Bytes of a tensor of these sizes (fastest first, none of them 0).
+    pub fn bytes_of(self, dims: &[u64]) -> Result<u64, Defect> {
+        let (_, _, name, block, bytes) = *self.row();
+        if dims[0] % block != 0 {
+            return Err(format!(
+                "rows of {} weights cannot be {name}, whose blocks hold {block}",
+                dims[0]
+            ));
+        }
+        dims[1..]
+            .iter()
+            .try_fold(dims[0] / block, |n, d| n.checked_mul(*d))
+            .and_then(|n| n.checked_mul(bytes))
+            .ok_or_else(|| format!("sizes {dims:?} have more weights than fit in 64 bits"))
+    }
+
+    /// True for the types that hold codes {-1, 0, +1} (and perhaps +2) times a scale.
+    pub fn is_ternary(self) -> bool {
+        matches!(self, Tq1_0 | Tq2_0 | Q2_0)
+    }
+}
+
+/// IEEE half precision to single; exact.
+pub(super) fn f16(bytes: &[u8]) -> f32 {
+    let h = u32::from(u16::from_le_bytes([bytes[0], bytes[1]]));
+    let sign = (h & 0x8000) << 16;
+    let (exponent, mantissa) = ((h >> 10) & 31, h & 0x3ff);
+    match exponent {
+        // A subnormal is mantissa * 2^-24, exactly.
+        0 => f32::from_bits(sign | (mantissa as f32 * f32::from_bits(0x3380_0000)).to_bits()),
+        31 => f32::from_bits(sign | 0x7f80_0000 | mantissa << 13),
+        _ => f32::from_bits(sign | (exponent + 112) << 23 | mantissa << 13),
+    }
+}
+
+/// Scale and codes (0 = -1, 1 = 0, 2 = +1, 3 = +2) of one block of a ternary type.
+pub(super) fn ternary_block(ty: GgmlType, block: &[u8], codes: &mut [u8]) -> f32 {
+    match ty {
+        Tq2_0 => {
+            for (half, bytes) in block[..64].chunks_exact(32).enumerate() {
+                for (m, b) in bytes.iter().enumerate() {
+                    for field in 0..4 {
+                        codes[128 * half + 32 * field + m] = b >> (2 * field) & 3;
+                    }
+                }
+            }
+            f16(&block[64..])
+        }
+        Q2_0 => {
+            for (m, b) in block[2..18].iter().enumerate() {
+                for field in 0..4 {
+                    codes[4 * m + field] = b >> (2 * field) & 3;
+                }
+            }
+            f16(block)
+        }
+        Tq1_0 => {
+            // Three runs: 32 bytes of five trits, 16 bytes of five, 4 bytes of four; trit n of a byte is the top
+            // digit of byte * 3^n mod 256.
+            let mut out = codes.iter_mut();
+            for (bytes, trits) in [(&block[..32], 5), (&block[32..48], 5), (&block[48..52], 4)] {
+                let mut power = 1u8;
+                for _ in 0..trits {
+                    for (b, o) in bytes.iter().zip(&mut out) {
+                        *o = (u16::from(b.wrapping_mul(power)) * 3 >> 8) as u8;
+                    }
+                    power = power.wrapping_mul(3);
+                }
+            }
+            f16(&block[52..])
+        }
+        _ => unreachable!("not a ternary type"),
+    }
+}
+
+/// Codes of one block of an affine type, and a (scale, bias) pair for each group of `group` weights:
+/// `w = code * scale + bias`, with both exact in `f32`.
+pub(super) fn affine_block(ty: GgmlType, block: &[u8], codes: &mut [u8], pairs: &mut [(f32, f32)]) {
+    match ty {
+        Q8_0 => {
+            let d = f16(block);
+            for (b, code) in block[2..34].iter().zip(codes) {
+                *code = b ^ 0x80;
+            }
+            pairs[0] = (d, -128.0 * d);
+        }
+        Q4_0 => {
+            let d = f16(block);
+            for (m, b) in block[2..18].iter().enumerate() {
+                codes[m] = b & 15;
+                codes[16 + m] = b >> 4;
+            }
+            pairs[0] = (d, -8.0 * d);
+        }
+        Q4K => {
+            let parts = q4k_parts(block);
+            for (pair, (sc, m)) in pairs.iter_mut().zip(parts.scales) {
+                *pair = (parts.d * f32::from(sc), -(parts.dmin * f32::from(m)));
+            }
+            q4k_codes(block, codes);
+        }
+        Q6K => {
+            let (low, high, scales) = (&block[..128], &block[128..192], &block[192..208]);
+            let d = f16(&block[208..]);
+            for half in 0..2 {
+                for l in 0..32 {
+                    let h = high[32 * half + l];
+                    for quarter in 0..4 {
+                        let b = low[64 * half + 32 * (quarter & 1) + l];
+                        let nibble = if quarter < 2 { b & 15 } else { b >> 4 };
+                        codes[128 * half + 32 * quarter + l] = nibble | (h >> (2 * quarter) & 3) << 4;
+                    }
+                }
+            }
+            for (pair, sc) in pairs.iter_mut().zip(scales) {
+                let scale = d * f32::from(*sc as i8);
+                *pair = (scale, -32.0 * scale);
+            }
+        }
+        _ => unreachable!("not an affine type"),
+    }
+}
+
+/// Weights that share a (scale, bias) pair in an affine type, and the bits of a code.
+pub(super) fn affine_shape(ty: GgmlType) -> Option<(usize, u32)> {
+    Some(match ty {
+        Q8_0 => (32, 8),
+        Q4_0 | Q4K => (32, 4),
+        Q6K => (16, 8),
+        _ => return None,
+    })
+}
+
+/// The two levels of scales of a Q4_K block: `w = d * sc * code - dmin * m` for each 32 weights.
+pub(super) struct Q4kParts {
+    pub d: f32,
+    pub dmin: f32,
+    /// (sc, m), six bits each.
+    pub scales: [(u8, u8); 8],
+}
+
+pub(super) fn q4k_parts(block: &[u8]) -> Q4kParts {
+    let s = &block[4..16];
+    let scales = std::array::from_fn(|g| {
+        if g < 4 {
+            (s[g] & 63, s[g + 4] & 63)
+        } else {
+            (
+                s[g + 4] & 15 | s[g - 4] >> 6 << 4,
+                s[g + 4] >> 4 | s[g] >> 6 << 4,
+            )
+        }
+    });
+    Q4kParts { d: f16(block), dmin: f16(&block[2..]), scales }
+}
+
+/// The 256 codes of a Q4_K block: in each 32 bytes low nibbles come first, then high ones.
+pub(super) fn q4k_codes(block: &[u8], codes: &mut [u8]) {
+    for (bytes, out) in block[16..144].chunks_exact(32).zip(codes.chunks_exact_mut(64)) {
+        for (m, b) in bytes.iter().enumerate() {
+            out[m] = b & 15;
+            out[32 + m] = b >> 4;
+        }
+    }
+}
