@@ -449,6 +449,12 @@ pub enum Defect {
         /// What it is.
         found: String,
     },
+    /// A GGUF file's header or keys are not what they must be.
+    #[error("{problem}")]
+    Gguf {
+        /// What is wrong, what was expected and what was found.
+        problem: String,
+    },
     /// The file is not the one it was when loading began.
     #[error("changed while it was being loaded: start again when nothing writes to it")]
     Changed,

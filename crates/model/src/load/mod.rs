@@ -8,6 +8,7 @@ mod build;
 mod dense;
 mod file;
 mod folder;
+mod gguf;
 mod hf;
 mod mlx2bit;
 mod quantization;
@@ -104,7 +105,7 @@ pub(crate) trait Source: Sync {
     fn matrix(&self, slot: MatrixSlot, room: &Room<'_>) -> Result<Matrix>;
 }
 
-/// Loads the checkpoint at `path`, a folder.
+/// Loads the checkpoint at `path`: a folder, or a GGUF file.
 ///
 /// Errors: [`Error::ModelNotFound`], [`Error::Unsupported`], [`Error::Field`], [`Error::Checkpoint`], [`Error::Read`],
 /// [`Error::OutOfMemory`], [`Error::Cancelled`].
@@ -114,6 +115,9 @@ pub fn load(path: &Path, options: &LoadOptions, progress: &dyn Progress) -> Resu
 }
 
 fn open_source(path: &Path, options: &LoadOptions) -> Result<Box<dyn Source>> {
+    if gguf::is_gguf(path) {
+        return Ok(Box::new(gguf::GgufSource::open(path, options)?));
+    }
     let folder = Folder::open(path)?;
     let Some((config_file, config_text)) = folder.read_text("config.json")? else {
         return Err(Error::ModelNotFound {

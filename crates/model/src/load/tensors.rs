@@ -252,6 +252,11 @@ pub(crate) struct TensorRef<'a> {
 }
 
 impl<'a> TensorRef<'a> {
+    /// A tensor of another kind of file, described in the same words.
+    pub(crate) fn new(file: &'a SourceFile, tensor: &'a Tensor) -> Self {
+        TensorRef { file, tensor }
+    }
+
     pub(crate) fn name(&self) -> &'a str {
         &self.tensor.name
     }

@@ -37,7 +37,10 @@ const TYPES: [(GgmlType, u32, &str, u64, u64); 10] = [
 
 impl GgmlType {
     fn row(self) -> &'static (GgmlType, u32, &'static str, u64, u64) {
-        &TYPES[TYPES.iter().position(|t| t.0 == self).expect("every type is in the table")]
+        &TYPES[TYPES
+            .iter()
+            .position(|t| t.0 == self)
+            .expect("every type is in the table")]
     }
 
     pub fn from_id(id: u32) -> Option<GgmlType> {
@@ -138,6 +141,42 @@ pub(super) fn ternary_block(ty: GgmlType, block: &[u8], codes: &mut [u8]) -> f32
     }
 }
 
+/// As [`ternary_block`], with 16 codes a word, the first in the lowest bits.
+pub(super) fn ternary_words(ty: GgmlType, block: &[u8], words: &mut [u32]) -> f32 {
+    if ty == Tq2_0 {
+        // Two codes of a byte lie 32 columns apart, so the same field of 16 neighbouring bytes makes a word.
+        for (half, bytes) in block[..64].chunks_exact(32).enumerate() {
+            for (part, bytes) in bytes.chunks_exact(16).enumerate() {
+                let [low, high] = [&bytes[..8], &bytes[8..]]
+                    .map(|b| u64::from_le_bytes(b.try_into().expect("eight bytes")));
+                for field in 0..4 {
+                    words[8 * half + 2 * field + part] =
+                        gather(low >> (2 * field)) | gather(high >> (2 * field)) << 16;
+                }
+            }
+        }
+        return f16(&block[64..]);
+    }
+    let mut codes = [0u8; 256];
+    let codes = &mut codes[..ty.block()];
+    let d = ternary_block(ty, block, codes);
+    for (word, codes) in words.iter_mut().zip(codes.chunks_exact(16)) {
+        *word = codes
+            .iter()
+            .rev()
+            .fold(0, |word, &code| word << 2 | u32::from(code));
+    }
+    d
+}
+
+/// The two low bits of each of eight bytes, side by side.
+fn gather(bytes: u64) -> u32 {
+    let mut x = bytes & 0x0303_0303_0303_0303;
+    x = (x | x >> 6) & 0x000f_000f_000f_000f;
+    x = (x | x >> 12) & 0x0000_00ff_0000_00ff;
+    ((x | x >> 24) & 0xffff) as u32
+}
+
 /// Codes of one block of an affine type, and a (scale, bias) pair for each group of `group` weights:
 /// `w = code * scale + bias`, with both exact in `f32`.
 pub(super) fn affine_block(ty: GgmlType, block: &[u8], codes: &mut [u8], pairs: &mut [(f32, f32)]) {
@@ -173,7 +212,8 @@ pub(super) fn affine_block(ty: GgmlType, block: &[u8], codes: &mut [u8], pairs: 
                     for quarter in 0..4 {
                         let b = low[64 * half + 32 * (quarter & 1) + l];
                         let nibble = if quarter < 2 { b & 15 } else { b >> 4 };
-                        codes[128 * half + 32 * quarter + l] = nibble | (h >> (2 * quarter) & 3) << 4;
+                        codes[128 * half + 32 * quarter + l] =
+                            nibble | (h >> (2 * quarter) & 3) << 4;
                     }
                 }
             }
@@ -187,7 +227,7 @@ pub(super) fn affine_block(ty: GgmlType, block: &[u8], codes: &mut [u8], pairs: 
 }
 
 /// Weights that share a (scale, bias) pair in an affine type, and the bits of a code.
-pub(super) fn affine_shape(ty: GgmlType) -> Option<(usize, u32)> {
+pub(super) fn affine_shape(ty: GgmlType) -> Option<(usize, usize)> {
     Some(match ty {
         Q8_0 => (32, 8),
         Q4_0 | Q4K => (32, 4),
@@ -216,12 +256,19 @@ pub(super) fn q4k_parts(block: &[u8]) -> Q4kParts {
             )
         }
     });
-    Q4kParts { d: f16(block), dmin: f16(&block[2..]), scales }
+    Q4kParts {
+        d: f16(block),
+        dmin: f16(&block[2..]),
+        scales,
+    }
 }
 
 /// The 256 codes of a Q4_K block: in each 32 bytes low nibbles come first, then high ones.
 pub(super) fn q4k_codes(block: &[u8], codes: &mut [u8]) {
-    for (bytes, out) in block[16..144].chunks_exact(32).zip(codes.chunks_exact_mut(64)) {
+    for (bytes, out) in block[16..144]
+        .chunks_exact(32)
+        .zip(codes.chunks_exact_mut(64))
+    {
         for (m, b) in bytes.iter().enumerate() {
             out[m] = b & 15;
             out[32 + m] = b >> 4;

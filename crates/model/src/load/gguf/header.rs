@@ -12,12 +12,29 @@ use super::blocks::GgmlType;
 /// What is wrong with a file, in words; the caller adds the file's name.
 pub(super) type Defect = String;
 
+/// Why a header could not be read.
+#[derive(Debug)]
+pub(super) struct Stop {
+    pub problem: Defect,
+    /// The bytes given ended too early: with more of the file it may go on.
+    pub cut_short: bool,
+}
+
+impl From<Defect> for Stop {
+    fn from(problem: Defect) -> Self {
+        Stop {
+            problem,
+            cut_short: false,
+        }
+    }
+}
+
 /// Arrays of arrays deeper than this are refused; no key of any model nests at all.
 const MAX_NESTING: u32 = 4;
 /// Longest key or tensor name, in bytes (the format's own limit for keys is 65535).
 const MAX_NAME: u64 = 65_535;
 /// Most bytes of keys and infos before the data; real files need about 10 MB, most of it the tokenizer.
-const MAX_HEADER: usize = 1 << 30;
+pub(super) const MAX_HEADER: u64 = 1 << 30;
 
 /// One value of the key table. Arrays are kept as the place where their elements lie.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,7 +75,7 @@ pub(super) struct TensorInfo {
 }
 
 /// A whole validated header.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Header {
     keys: HashMap<String, Value>,
     /// In the order of the file.
@@ -68,75 +85,84 @@ pub(super) struct Header {
 struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// Length of the whole file, of which `bytes` is the beginning.
+    file_len: u64,
 }
 
 impl<'a> Cursor<'a> {
-    fn left(&self) -> usize {
-        self.bytes.len() - self.at
+    /// Bytes of the file that follow.
+    fn left(&self) -> u64 {
+        self.file_len - self.at as u64
     }
 
-    fn take(&mut self, n: u64, what: &str) -> Result<&'a [u8], Defect> {
-        if n > self.left() as u64 {
-            return Err(format!(
-                "truncated: {what} at byte {} needs {n} bytes, {} are left",
-                self.at,
-                self.left()
-            ));
+    fn take(&mut self, n: u64, what: &str) -> Result<&'a [u8], Stop> {
+        if n > (self.bytes.len() - self.at) as u64 {
+            return Err(Stop {
+                problem: format!(
+                    "truncated: {what} at byte {} needs {n} bytes, {} are left",
+                    self.at,
+                    self.left()
+                ),
+                cut_short: n <= self.left(),
+            });
         }
         let start = self.at;
         self.at += n as usize;
         Ok(&self.bytes[start..self.at])
     }
 
-    fn u32(&mut self, what: &str) -> Result<u32, Defect> {
+    fn u32(&mut self, what: &str) -> Result<u32, Stop> {
         let b = self.take(4, what)?;
         Ok(u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
     }
 
-    fn u64(&mut self, what: &str) -> Result<u64, Defect> {
+    fn u64(&mut self, what: &str) -> Result<u64, Stop> {
         let mut b = [0; 8];
         b.copy_from_slice(self.take(8, what)?);
         Ok(u64::from_le_bytes(b))
     }
 
     /// A count of things that each take at least `least` bytes.
-    fn count(&mut self, least: u64, what: &str) -> Result<u64, Defect> {
+    fn count(&mut self, least: u64, what: &str) -> Result<u64, Stop> {
         let n = self.u64(what)?;
-        if n > self.left() as u64 / least {
-            return Err(format!(
+        if n > self.left() / least {
+            return Err(Stop::from(format!(
                 "the {what} is {n}, but only {} bytes are left and each takes at least {least}",
                 self.left()
-            ));
+            )));
         }
         Ok(n)
     }
 
-    fn text(&mut self, what: &str) -> Result<&'a str, Defect> {
+    fn text(&mut self, what: &str) -> Result<&'a str, Stop> {
         let at = self.at;
         let n = self.u64(what)?;
         let bytes = self.take(n, what)?;
-        std::str::from_utf8(bytes).map_err(|_| format!("{what} at byte {at} is not UTF-8"))
+        std::str::from_utf8(bytes)
+            .map_err(|_| Stop::from(format!("{what} at byte {at} is not UTF-8")))
     }
 
-    fn name(&mut self, what: &str) -> Result<String, Defect> {
+    fn name(&mut self, what: &str) -> Result<String, Stop> {
         let at = self.at;
         let text = self.text(what)?;
         if text.is_empty() || text.len() as u64 > MAX_NAME {
-            return Err(format!(
+            return Err(Stop::from(format!(
                 "{what} at byte {at} has {} bytes, expected 1 to {MAX_NAME}",
                 text.len()
-            ));
+            )));
         }
         Ok(text.to_owned())
     }
 
-    fn value(&mut self, ty: u32, key: &str, depth: u32) -> Result<Value, Defect> {
+    fn value(&mut self, ty: u32, key: &str, depth: u32) -> Result<Value, Stop> {
         let what = format!("the value of key {key:?}");
         Ok(match ty {
             8 => Value::Text(self.text(&what)?.to_owned()),
             9 => {
                 if depth == MAX_NESTING {
-                    return Err(format!("{what} nests arrays deeper than {MAX_NESTING}"));
+                    return Err(Stop::from(format!(
+                        "{what} nests arrays deeper than {MAX_NESTING}"
+                    )));
                 }
                 let element = self.u32(&what)?;
                 let least = match element {
@@ -208,16 +234,30 @@ fn scalar(ty: u32, b: &[u8]) -> Option<Value> {
 
 impl Header {
     /// Reads and checks everything before the data, and that every tensor's bytes are there.
-    pub fn parse(bytes: &[u8]) -> Result<Header, Defect> {
-        let mut c = Cursor { bytes: &bytes[..bytes.len().min(MAX_HEADER)], at: 0 };
+    ///
+    /// `bytes` are the file's first, at least as many as the header takes.
+    pub fn parse(bytes: &[u8], file_len: u64) -> Result<Header, Stop> {
+        let mut c = Cursor {
+            bytes,
+            at: 0,
+            file_len,
+        };
         let magic = c.take(4, "the magic number")?;
         if magic != b"GGUF" {
-            return Err(format!("not a GGUF file: it begins with {magic:02x?}, expected \"GGUF\""));
+            return Err(Stop::from(format!(
+                "not a GGUF file: it begins with {magic:02x?}, expected \"GGUF\""
+            )));
         }
         let version = c.u32("the version")?;
         if version != 2 && version != 3 {
-            let hint = if version.swap_bytes() <= 3 { " (a big-endian file?)" } else { "" };
-            return Err(format!("GGUF version {version}{hint}; versions 2 and 3 are read"));
+            let hint = if version.swap_bytes() <= 3 {
+                " (a big-endian file?)"
+            } else {
+                ""
+            };
+            return Err(Stop::from(format!(
+                "GGUF version {version}{hint}; versions 2 and 3 are read"
+            )));
         }
         // A tensor info takes at least 8 + 1 + 4 + 8 + 4 + 8 bytes, a key 8 + 1 + 4 + 1.
         let tensor_count = c.count(33, "tensor count")?;
@@ -229,7 +269,7 @@ impl Header {
             let ty = c.u32(&format!("the type of key {key:?}"))?;
             let value = c.value(ty, &key, 0)?;
             if keys.insert(key.clone(), value).is_some() {
-                return Err(format!("key {key:?} is there twice"));
+                return Err(Stop::from(format!("key {key:?} is there twice")));
             }
         }
         let mut infos = Vec::new();
@@ -238,18 +278,23 @@ impl Header {
         }
         let header_end = c.at;
 
-        let mut header = Header { keys, tensors: Vec::new() };
+        let mut header = Header {
+            keys,
+            tensors: Vec::new(),
+        };
         let alignment = match header.opt_int("general.alignment", 1, 1 << 20)? {
             None => 32,
             Some(a) if a.is_power_of_two() && a >= 8 => a as usize,
             Some(a) => {
-                return Err(format!(
+                return Err(Stop::from(format!(
                     "general.alignment is {a}, expected a power of two from 8 up"
-                ));
+                )));
             }
         };
         let data_start = header_end.next_multiple_of(alignment);
-        header.place(infos, data_start, alignment, bytes.len())?;
+        let file_len = usize::try_from(file_len)
+            .map_err(|_| "the file is larger than this machine can address".to_owned())?;
+        header.place(infos, data_start, alignment, file_len)?;
         Ok(header)
     }
 
@@ -263,21 +308,35 @@ impl Header {
     ) -> Result<(), Defect> {
         let mut names = HashSet::new();
         for info in infos {
-            let RawInfo { name, dims, ty, offset } = info;
+            let RawInfo {
+                name,
+                dims,
+                ty,
+                offset,
+            } = info;
             if !names.insert(name.clone()) {
                 return Err(format!("tensor {name:?} is there twice"));
             }
-            let size = ty.bytes_of(&dims).map_err(|e| format!("tensor {name:?}: {e}"))?;
+            let size = ty
+                .bytes_of(&dims)
+                .map_err(|e| format!("tensor {name:?}: {e}"))?;
             if offset % alignment as u64 != 0 {
                 return Err(format!(
                     "tensor {name:?}: offset {offset} is not a multiple of the alignment {alignment}"
                 ));
             }
-            let end = offset.checked_add(size).and_then(|e| e.checked_add(data_start as u64));
+            let end = offset
+                .checked_add(size)
+                .and_then(|e| e.checked_add(data_start as u64));
             match end {
                 Some(end) if end <= file_len as u64 => {
                     let start = data_start + offset as usize;
-                    self.tensors.push(TensorInfo { name, dims, ty, bytes: start..end as usize });
+                    self.tensors.push(TensorInfo {
+                        name,
+                        dims,
+                        ty,
+                        bytes: start..end as usize,
+                    });
                 }
                 _ => {
                     return Err(format!(
@@ -357,7 +416,12 @@ impl Header {
     }
 
     /// The scalars of an array of exactly `len` elements. `file` are the bytes the header was parsed from.
-    pub fn opt_array(&self, key: &str, len: usize, file: &[u8]) -> Result<Option<Vec<Value>>, Defect> {
+    pub fn opt_array(
+        &self,
+        key: &str,
+        len: usize,
+        file: &[u8],
+    ) -> Result<Option<Vec<Value>>, Defect> {
         let (ty, n, range) = match self.get(key) {
             None => return Ok(None),
             Some(Value::Array(ty, n, range)) => (*ty, *n, range.clone()),
@@ -390,24 +454,34 @@ struct RawInfo {
     offset: u64,
 }
 
-fn raw_info(c: &mut Cursor<'_>) -> Result<RawInfo, Defect> {
+fn raw_info(c: &mut Cursor<'_>) -> Result<RawInfo, Stop> {
     let name = c.name("a tensor's name")?;
     let rank = c.u32(&format!("the rank of tensor {name:?}"))?;
     if rank == 0 || rank > 4 {
-        return Err(format!("tensor {name:?} has rank {rank}, expected 1 to 4"));
+        return Err(Stop::from(format!(
+            "tensor {name:?} has rank {rank}, expected 1 to 4"
+        )));
     }
     let mut dims = Vec::with_capacity(rank as usize);
     for _ in 0..rank {
         let d = c.u64(&format!("the sizes of tensor {name:?}"))?;
         if d == 0 {
-            return Err(format!("tensor {name:?} has a size of 0"));
+            return Err(Stop::from(format!("tensor {name:?} has a size of 0")));
         }
         dims.push(d);
     }
     let id = c.u32(&format!("the type of tensor {name:?}"))?;
     let ty = GgmlType::from_id(id).ok_or_else(|| {
-        format!("tensor {name:?} has type {id}; the types that are read are {}", GgmlType::list())
+        format!(
+            "tensor {name:?} has type {id}; the types that are read are {}",
+            GgmlType::list()
+        )
     })?;
     let offset = c.u64(&format!("the offset of tensor {name:?}"))?;
-    Ok(RawInfo { name, dims, ty, offset })
+    Ok(RawInfo {
+        name,
+        dims,
+        ty,
+        offset,
+    })
 }

@@ -29,7 +29,9 @@ pub(super) fn config(header: &Header, file: &[u8], tied: bool) -> Result<Config,
         ));
     }
     let size = |name: &str, most: u64| -> Result<usize, Defect> {
-        header.int(&format!("maple.{name}"), 1, most).map(|v| v as usize)
+        header
+            .int(&format!("maple.{name}"), 1, most)
+            .map(|v| v as usize)
     };
     let layer_count = size("block_count", 1 << 12)?;
     let hidden = size("embedding_length", 1 << 20)?;
@@ -67,13 +69,20 @@ pub(super) fn config(header: &Header, file: &[u8], tied: bool) -> Result<Config,
         if let Some(found) = header.opt_int(&key, 0, u64::MAX)?
             && found != supported
         {
-            return Err(Trouble::Unsupported(key, supported.to_string(), found.to_string()));
+            return Err(Trouble::Unsupported(
+                key,
+                supported.to_string(),
+                found.to_string(),
+            ));
         }
     }
     let layers = layer_kinds(header, file, layer_count)?;
     let window = match layers.contains(&LayerKind::Sliding) {
         true => size("attention.sliding_window", 1 << 31)?,
-        false => header.opt_int("maple.attention.sliding_window", 0, 1 << 31)?.unwrap_or(1).max(1) as usize,
+        false => header
+            .opt_int("maple.attention.sliding_window", 0, 1 << 31)?
+            .unwrap_or(1)
+            .max(1) as usize,
     };
     let mut warnings = Vec::new();
     let mut float = |name: &str, default: f64| -> Result<f64, Defect> {
@@ -96,15 +105,27 @@ pub(super) fn config(header: &Header, file: &[u8], tied: bool) -> Result<Config,
         None => float("rope.freq_base", 10_000.0)?,
     };
     if rope_theta <= 0.0 {
-        return Err(Trouble::Broken(format!("the rotary base is {rope_theta}, expected a positive number")));
+        return Err(Trouble::Broken(format!(
+            "the rotary base is {rope_theta}, expected a positive number"
+        )));
     }
     if let Some(kind) = header.opt_text("maple.rope.scaling.type")?
         && kind != "none"
     {
-        return Err(Trouble::Unsupported("maple.rope.scaling.type".into(), "\"none\"".into(), format!("{kind:?}")));
+        return Err(Trouble::Unsupported(
+            "maple.rope.scaling.type".into(),
+            "\"none\"".into(),
+            format!("{kind:?}"),
+        ));
     }
     let vocab = vocab_size(header)?;
-    let token = |name: &str| header.opt_int(&format!("tokenizer.ggml.{name}_token_id"), 0, vocab as u64 - 1);
+    let token = |name: &str| {
+        header.opt_int(
+            &format!("tokenizer.ggml.{name}_token_id"),
+            0,
+            vocab as u64 - 1,
+        )
+    };
     let mut eos: Vec<u32> = Vec::new();
     for id in [token("eos")?, token("eot")?].into_iter().flatten() {
         if !eos.contains(&(id as u32)) {
@@ -155,8 +176,16 @@ fn expert_hidden(header: &Header, file: &[u8], layers: usize) -> Result<usize, T
     }
     let widths = header.opt_array(key, layers, file)?.unwrap_or_default();
     match widths.first() {
-        Some(Value::Int(v)) if (1..=1 << 20).contains(v) && widths.iter().all(|w| w == &widths[0]) => Ok(*v as usize),
-        _ => Err(Trouble::Unsupported(key.into(), "the same positive number for every layer".into(), format!("{widths:?}"))),
+        Some(Value::Int(v))
+            if (1..=1 << 20).contains(v) && widths.iter().all(|w| w == &widths[0]) =>
+        {
+            Ok(*v as usize)
+        }
+        _ => Err(Trouble::Unsupported(
+            key.into(),
+            "the same positive number for every layer".into(),
+            format!("{widths:?}"),
+        )),
     }
 }
 
@@ -167,7 +196,9 @@ fn swiglu_limits(header: &Header, file: &[u8], layers: usize) -> Result<Vec<f32>
     };
     let limits = limits.iter().map(|v| match v {
         Value::Float(limit) if *limit > 0.0 => Ok(*limit as f32),
-        other => Err(Trouble::Broken(format!("key {key:?} holds {other:?}, expected positive floats"))),
+        other => Err(Trouble::Broken(format!(
+            "key {key:?} holds {other:?}, expected positive floats"
+        ))),
     });
     limits.collect()
 }
@@ -177,7 +208,10 @@ fn vocab_size(header: &Header) -> Result<usize, Trouble> {
     if let Some(v) = header.opt_int("maple.vocab_size", 1, 1 << 24)? {
         return Ok(v as usize);
     }
-    let embedding = header.tensors.iter().find(|t| t.name == "token_embd.weight");
+    let embedding = header
+        .tensors
+        .iter()
+        .find(|t| t.name == "token_embd.weight");
     match embedding.map(|t| t.dims.as_slice()) {
         Some([_, rows]) if *rows <= 1 << 24 => Ok(*rows as usize),
         _ => Err(Trouble::Broken(
