@@ -275,3 +275,93 @@ pub(super) fn q4k_codes(block: &[u8], codes: &mut [u8]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Blocks and their values as the `gguf` package decodes them; `make_blocks.py` beside it made the file.
+    const FIXTURE: &str = include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../__test__/fixtures/gguf/blocks.json"
+    ));
+
+    fn bytes(hex: &serde_json::Value) -> Vec<u8> {
+        let text = hex.as_str().unwrap().as_bytes().chunks_exact(2);
+        text.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn every_decoder_equals_the_gguf_package() {
+        let fixture: serde_json::Value = serde_json::from_str(FIXTURE).unwrap();
+        let mut seen = 0;
+        for (ty, _, name, block, size) in TYPES {
+            let Some(case) = fixture.get(name) else {
+                assert_eq!(block, 1, "{name} is not in the fixture");
+                continue;
+            };
+            let expected: Vec<f32> = bytes(&case["values"])
+                .chunks_exact(4)
+                .map(|b| f32::from_le_bytes(b.try_into().unwrap()))
+                .collect();
+            let raw = bytes(&case["blocks"]);
+            assert!(raw.len() >= size as usize);
+            for (raw, expected) in raw
+                .chunks_exact(size as usize)
+                .zip(expected.chunks_exact(block as usize))
+            {
+                let mut codes = vec![0; block as usize];
+                let values: Vec<f32> = if ty.is_ternary() {
+                    let d = ternary_block(ty, raw, &mut codes);
+                    let mut words = vec![0; codes.len() / 16];
+                    assert_eq!(ternary_words(ty, raw, &mut words), d);
+                    for (c, &code) in codes.iter().enumerate() {
+                        assert_eq!(
+                            words[c / 16] >> (2 * (c % 16)) & 3,
+                            u32::from(code),
+                            "{name} {c}"
+                        );
+                    }
+                    codes
+                        .iter()
+                        .map(|&code| d * (f32::from(code) - 1.0))
+                        .collect()
+                } else {
+                    let (group, bits) = affine_shape(ty).unwrap();
+                    let mut pairs = vec![(0.0, 0.0); codes.len() / group];
+                    affine_block(ty, raw, &mut codes, &mut pairs);
+                    assert!(codes.iter().all(|&code| u32::from(code) < 1 << bits));
+                    let value = |(c, &code): (usize, &u8)| {
+                        let (scale, bias) = pairs[c / group];
+                        if ty == Q4K {
+                            // The package rounds the product before it subtracts.
+                            return f32::from(code) * scale + bias;
+                        }
+                        // Exact in f64, so it rounds once, as d * (q - offset) does in f32.
+                        (f64::from(code) * f64::from(scale) + f64::from(bias)) as f32
+                    };
+                    codes.iter().enumerate().map(value).collect()
+                };
+                assert_eq!(values, expected, "{name}");
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, 7 * 6);
+    }
+
+    #[test]
+    fn half_precision_widens_exactly() {
+        for (bits, value) in [
+            (0x0001u16, 2f32.powi(-24)),
+            (0x83ff, -(1023.0 * 2f32.powi(-24))),
+            (0x0400, 2f32.powi(-14)),
+            (0x3c00, 1.0),
+            (0xfbff, -65504.0),
+            (0x8000, -0.0),
+        ] {
+            assert_eq!(f16(&bits.to_le_bytes()).to_bits(), value.to_bits());
+        }
+        assert!(f16(&[0, 0x7c]).is_infinite() && f16(&[1, 0x7c]).is_nan());
+    }
+}
