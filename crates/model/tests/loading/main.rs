@@ -1,6 +1,7 @@
 //! Checkpoints good and hostile, made on the fly, through the public door.
 
 mod gguf;
+mod gguf_hostile;
 mod gguf_maker;
 mod hf;
 mod maker;

@@ -69,7 +69,7 @@ impl GgmlType {
     /// Bytes of a tensor of these sizes (fastest first, none of them 0).
     pub fn bytes_of(self, dims: &[u64]) -> Result<u64, Defect> {
         let (_, _, name, block, bytes) = *self.row();
-        if dims[0] % block != 0 {
+        if !dims[0].is_multiple_of(block) {
             return Err(format!(
                 "rows of {} weights cannot be {name}, whose blocks hold {block}",
                 dims[0]
@@ -130,7 +130,7 @@ pub(super) fn ternary_block(ty: GgmlType, block: &[u8], codes: &mut [u8]) -> f32
                 let mut power = 1u8;
                 for _ in 0..trits {
                     for (b, o) in bytes.iter().zip(&mut out) {
-                        *o = (u16::from(b.wrapping_mul(power)) * 3 >> 8) as u8;
+                        *o = ((u16::from(b.wrapping_mul(power)) * 3) >> 8) as u8;
                     }
                     power = power.wrapping_mul(3);
                 }

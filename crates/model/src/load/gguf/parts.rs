@@ -30,6 +30,12 @@ pub(super) fn has_magic(file: &SourceFile) -> bool {
 /// Opens the file at `path` and the parts that belong to it.
 pub(super) fn open(path: &Path) -> Result<Parts> {
     let defect = |path: &Path, problem| Error::defect(path, Defect::Gguf { problem });
+    if !path.exists() {
+        return Err(Error::ModelNotFound {
+            path: path.to_owned(),
+            needed: "there is no such file".to_owned(),
+        });
+    }
     let file = SourceFile::open(path)?;
     let (mut header, head) = read_header(&file)?;
     let number = |header: &Header, key: &str| header.opt_int(key, 0, u64::MAX);
@@ -40,6 +46,18 @@ pub(super) fn open(path: &Path) -> Result<Parts> {
         return Err(defect(
             path,
             format!("split.count is {count}, expected at most {MAX_PARTS}"),
+        ));
+    }
+    let first = number(&header, "split.no")
+        .map_err(|p| defect(path, p))?
+        .unwrap_or(0);
+    if first != 0 {
+        return Err(defect(
+            path,
+            format!(
+                "this is part {} of {count}; name the first one, -00001-of-{count:05}.gguf",
+                first + 1
+            ),
         ));
     }
     let mut parts = Parts {
@@ -82,17 +100,6 @@ pub(super) fn open(path: &Path) -> Result<Parts> {
         add(&mut parts, file, &mut own)?;
     }
     if count > 0 {
-        let first = number(&header, "split.no").map_err(|p| defect(path, p))?;
-        if first.unwrap_or(0) != 0 {
-            let found = first.unwrap_or(0);
-            return Err(defect(
-                path,
-                format!(
-                    "this is part {} of {count}; name the first one, -00001-of-{count:05}.gguf",
-                    found + 1
-                ),
-            ));
-        }
         let told = number(&header, "split.tensors.count").map_err(|p| defect(path, p))?;
         let found = parts.tensors.len() as u64;
         if told.is_some_and(|told| told != found) {
