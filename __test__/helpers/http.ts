@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import type { Server } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 import { createConfig, type ConfigSources } from '../../src/config.js'
@@ -13,6 +14,7 @@ type Settings = NonNullable<ConfigSources['values']>
 export interface TestServer extends App {
   readonly url: string
   readonly port: number
+  readonly server: Server
   /** Sends a JSON body. */
   readonly post: (path: string, body: unknown, init?: RequestInit) => Promise<Response>
 }
@@ -37,6 +39,7 @@ export async function serve(
     ...app,
     url,
     port,
+    server,
     post: (path, body, init = {}) =>
       fetch(url + path, {
         method: 'POST',

@@ -27,7 +27,9 @@ export function createHttp({ app, state }: App): Server {
   server.on('clientError', refuse)
   server.on('checkExpectation', (_req, res: ServerResponse) => {
     const error = new ApiError(417, 'This Expect header cannot be met.', { code: 'expectation_failed' })
-    res.writeHead(417, { 'Content-Type': 'application/json; charset=utf-8' }).end(JSON.stringify(error.body()))
+    const body = JSON.stringify(error.body())
+    const headers = { 'Content-Type': 'application/json; charset=utf-8', 'Content-Length': Buffer.byteLength(body) }
+    res.writeHead(417, headers).end(body)
   })
   // A finished answer that nobody takes must not hold its connection for ever; a pipelined one behind it may take its time.
   const pending = new WeakMap<Socket, number>()
