@@ -56,7 +56,7 @@ export class FakeModel implements ServedModel {
     return { ids: new Uint32Array([...text].length), text, snapshotAt: [], thinking: true }
   }
 
-  async tokenize(text: string, _options: CallOptions) {
+  async tokenizePrompt(text: string, _options: CallOptions) {
     return Uint32Array.from(text, (c) => (c.codePointAt(0) ?? 0) % 100)
   }
 

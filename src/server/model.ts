@@ -20,6 +20,6 @@ export interface ServedModel {
   prepareChat(params: PromptParams, options: CallOptions): Promise<PreparedPrompt>
   runChat(prompt: PreparedPrompt, params: ChatParams, options: CallOptions): AsyncIterable<ChatEvent>
   /** Ids of a raw prompt; spellings of control tokens become those tokens. */
-  tokenize(text: string, options: CallOptions): Promise<Uint32Array>
+  tokenizePrompt(text: string, options: CallOptions): Promise<Uint32Array>
   runCompletion(ids: Uint32Array, params: CompletionParams, options: CallOptions): AsyncIterable<CompletionEvent>
 }

@@ -9,7 +9,12 @@ export const notFound: RequestHandler = (req) => {
 
 /** The last middleware: every error of a request becomes the OpenAI error shape, and those of our own go to the log. */
 export function errorHandler(logger: Logger): ErrorRequestHandler {
-  return (thrown: unknown, _req, res, _next) => {
+  return (thrown: unknown, req, res, _next) => {
+    if (req.socket.destroyed) {
+      // Nobody is there to be told; most likely this is the reason why the work was cancelled.
+      res.destroy()
+      return
+    }
     const error = thrown instanceof URIError ? invalidRequest('The URL is not encoded validly.') : toApiError(thrown)
     if (error.status >= 500) {
       const level = error.status === 500 ? 'error' : 'warn'

@@ -13,7 +13,7 @@ export function completions(state: ServerState): RequestHandler {
     const model = state.requireModel()
     const request = readCompletion(body, form, config, model.info.vocabSize)
     const { prompt } = request
-    const ids = typeof prompt === 'string' ? await model.tokenize(prompt, { signal }) : prompt
+    const ids = typeof prompt === 'string' ? await model.tokenizePrompt(prompt, { signal }) : prompt
     const params = fitWindow(request.params, ids.length, model.info.contextLength, config, 'prompt')
     const run = () => model.runCompletion(ids, params, { signal })
     await answer(state, res, signal, {
