@@ -1,6 +1,8 @@
 //! Instruction sets, and the table of kernels for each.
 
 use crate::arch;
+#[cfg(target_arch = "x86_64")]
+use crate::arch::x86_64;
 use crate::float::FloatFns;
 use crate::mat::{DenseStrip, GroupedStrip, Int8Strip, TernaryStrip};
 use crate::rows::{QuantizeRow, Rows};
@@ -148,8 +150,13 @@ impl Kernels {
         match isa {
             Isa::Scalar => Some(&arch::scalar::KERNELS),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512Vnni => arch::x86_64::avx512vnni::is_available()
-                .then_some(&arch::x86_64::avx512vnni::KERNELS),
+            Isa::Avx2 => x86_64::avx2::is_available().then_some(&x86_64::avx2::KERNELS),
+            #[cfg(target_arch = "x86_64")]
+            Isa::AvxVnni => x86_64::avxvnni::is_available().then_some(&x86_64::avxvnni::KERNELS),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Vnni => {
+                x86_64::avx512vnni::is_available().then_some(&x86_64::avx512vnni::KERNELS)
+            }
             _ => None,
         }
     }

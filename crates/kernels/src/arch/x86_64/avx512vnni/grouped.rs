@@ -1,7 +1,6 @@
 //! Affine strips with 4-bit or 8-bit codes.
 
 use super::vector::{Sums, VECTORS, broadcast, join, load, prefetch};
-use crate::arch::scalar;
 use crate::layout::{STRIP, ScaleFormat};
 use crate::mat::GroupedStrip;
 use crate::rows::{BLOCK, Rows, SUM_GROUP};
@@ -177,13 +176,4 @@ pub(super) unsafe fn int16(w: &GroupedStrip<'_>, x: &Rows, idx: &[u32], out: &mu
 pub(super) unsafe fn int8(w: &GroupedStrip<'_>, x: &Rows, idx: &[u32], out: &mut [f32]) {
     // SAFETY: the caller's promise.
     unsafe { any::<1>(w, x, idx, out) }
-}
-
-/// # Safety
-///
-/// The CPU has this room's instruction set; lengths as the table asks.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-pub(super) unsafe fn float(w: &GroupedStrip<'_>, x: &Rows, idx: &[u32], out: &mut [f32]) {
-    // SAFETY: the caller's promise.
-    unsafe { scalar::grouped::float(w, x, idx, out) }
 }

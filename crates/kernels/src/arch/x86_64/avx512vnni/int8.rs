@@ -1,7 +1,6 @@
 //! 8-bit strips with one scale a row.
 
 use super::vector::{Sums, VECTORS, broadcast, load, prefetch};
-use crate::arch::scalar;
 use crate::layout::{INT8_TILE_BYTES, INT8_TILE_COLS, STRIP};
 use crate::mat::Int8Strip;
 use crate::rows::{BLOCK, Rows, SUM_GROUP};
@@ -156,13 +155,4 @@ pub(super) unsafe fn int8(w: &Int8Strip<'_>, x: &Rows, idx: &[u32], out: &mut [f
             }
         }
     }
-}
-
-/// # Safety
-///
-/// The CPU has this room's instruction set; lengths as the table asks.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-pub(super) unsafe fn float(w: &Int8Strip<'_>, x: &Rows, idx: &[u32], out: &mut [f32]) {
-    // SAFETY: the caller's promise.
-    unsafe { scalar::int8::float(w, x, idx, out) }
 }

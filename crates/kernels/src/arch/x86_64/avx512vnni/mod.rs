@@ -1,9 +1,7 @@
 //! AVX-512 with VNNI: 16 rows x 4 columns in a vector, four vectors for a strip.
 
-mod dense;
 mod grouped;
 mod int8;
-mod quantize;
 mod stream;
 mod ternary;
 mod vector;
@@ -22,30 +20,32 @@ pub(crate) fn is_available() -> bool {
         && is_x86_feature_detected!("f16c")
 }
 
+crate::arch::portable::portable!("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c");
+
 pub(crate) static KERNELS: Kernels = Kernels {
     isa: Isa::Avx512Vnni,
     quantize: QuantizeFns {
-        float: quantize::float,
-        int16: quantize::int16,
-        int8: quantize::int8,
+        float: portable::quantize_float,
+        int16: portable::quantize_int16,
+        int8: portable::quantize_int8,
     },
     ternary: TernaryFns {
-        float: ternary::float,
+        float: portable::ternary_float,
         int16: ternary::int16,
         int8: ternary::int8,
     },
     grouped: GroupedFns {
-        float: grouped::float,
+        float: portable::grouped_float,
         int16: grouped::int16,
         int8: grouped::int8,
     },
     int8: Int8Fns {
-        float: int8::float,
+        float: portable::int8_float,
         int16: int8::int16,
         int8: int8::int8,
     },
     dense: DenseFns {
-        float: dense::float,
+        float: portable::dense_float,
     },
     float: crate::arch::scalar::lanes::FLOAT,
     read: stream::read,

@@ -2,7 +2,6 @@
 //! columns are unpacked once into the first-level cache, and all rows pass over them.
 
 use super::vector::{Sums, VECTORS, broadcast, join, load, prefetch};
-use crate::arch::scalar;
 use crate::layout::{STRIP, TERNARY_TILE_BYTES, TERNARY_TILE_COLS};
 use crate::mat::TernaryStrip;
 use crate::rows::{BLOCK, Rows, SUM_GROUP};
@@ -347,13 +346,4 @@ unsafe fn int8_add(sums: Sums, block: usize, x: &Rows, r: u32, out: &mut [f32]) 
             _mm512_storeu_ps(at, _mm512_fmadd_ps(value, scale, before));
         }
     }
-}
-
-/// # Safety
-///
-/// The CPU has this room's instruction set; lengths as the table asks.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-pub(super) unsafe fn float(w: &TernaryStrip<'_>, x: &Rows, idx: &[u32], out: &mut [f32]) {
-    // SAFETY: the caller's promise.
-    unsafe { scalar::ternary::float(w, x, idx, out) }
 }
