@@ -48,7 +48,9 @@ class Cursor {
   take(n: number, what: string): Buffer {
     if (this.at + n > this.bytes.length) {
       if (!this.whole) throw new NeedMore()
-      throw new GgufError(`truncated: ${what} at byte ${this.at} needs ${n} bytes, ${this.bytes.length - this.at} are left`)
+      throw new GgufError(
+        `truncated: ${what} at byte ${this.at} needs ${n} bytes, ${this.bytes.length - this.at} are left`,
+      )
     }
     this.at += n
     return this.bytes.subarray(this.at - n, this.at)
@@ -110,17 +112,28 @@ class Cursor {
   private scalar(type: number, key: string, what: string): Value {
     const b = this.take(this.scalarSize(type, key), what)
     switch (type) {
-      case 0: return b.readUInt8()
-      case 1: return b.readInt8()
-      case 2: return b.readUInt16LE()
-      case 3: return b.readInt16LE()
-      case 4: return b.readUInt32LE()
-      case 5: return b.readInt32LE()
-      case 6: return b.readFloatLE()
-      case 7: return b.readUInt8() !== 0
-      case 10: return b.readBigUInt64LE()
-      case 11: return b.readBigInt64LE()
-      default: return b.readDoubleLE()
+      case 0:
+        return b.readUInt8()
+      case 1:
+        return b.readInt8()
+      case 2:
+        return b.readUInt16LE()
+      case 3:
+        return b.readInt16LE()
+      case 4:
+        return b.readUInt32LE()
+      case 5:
+        return b.readInt32LE()
+      case 6:
+        return b.readFloatLE()
+      case 7:
+        return b.readUInt8() !== 0
+      case 10:
+        return b.readBigUInt64LE()
+      case 11:
+        return b.readBigInt64LE()
+      default:
+        return b.readDoubleLE()
     }
   }
 }
@@ -158,7 +171,7 @@ async function readKeys(path: string): Promise<Map<string, Value>> {
 
 async function readHead(file: FileHandle, length: number): Promise<Buffer> {
   const bytes = Buffer.alloc(length)
-  for (let at = 0; at < length; ) {
+  for (let at = 0; at < length;) {
     const { bytesRead } = await file.read(bytes, at, length - at, at)
     if (bytesRead === 0) throw new GgufError(`truncated: the file ended at byte ${at} while it was read`)
     at += bytesRead
@@ -186,21 +199,24 @@ function parseKeys(c: Cursor): Map<string, Value> {
 }
 
 function wrong(key: string, expected: string, found: unknown): never {
-  const text = Array.isArray(found) ? `an array of ${found.length}` : JSON.stringify(found, (_, v) => (typeof v === 'bigint' ? `${v}` : v))
+  const text = Array.isArray(found)
+    ? `an array of ${found.length}`
+    : JSON.stringify(found, (_, v: unknown) => (typeof v === 'bigint' ? `${v}` : v))
   throw new GgufError(`key ${JSON.stringify(key)} is ${text}, expected ${expected}`)
 }
 
 function texts(keys: Map<string, Value>, key: string): string[] {
   const v = keys.get(key)
   if (!Array.isArray(v) || !v.every((t) => typeof t === 'string')) wrong(key, 'an array of strings', v ?? null)
-  return v as string[]
+  return v
 }
 
 function tokenId(keys: Map<string, Value>, key: string, vocab: number): number | undefined {
   const v = keys.get(key)
   if (v === undefined) return undefined
   const id = typeof v === 'bigint' ? Number(v) : v
-  if (typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id >= vocab) wrong(key, `a token id below ${vocab}`, v)
+  if (typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id >= vocab)
+    wrong(key, `a token id below ${vocab}`, v)
   return id
 }
 
@@ -224,7 +240,8 @@ function tokenizerJson(keys: Map<string, Value>): Record<string, unknown> | unde
       const special = type === TOKEN_TYPE.control
       added.push({ id, content, single_word: false, lstrip: false, rstrip: false, normalized: false, special })
     } else if (type === TOKEN_TYPE.normal || type === TOKEN_TYPE.byte) {
-      if (content in vocab) throw new GgufError(`token ${JSON.stringify(content)} is there twice, as ids ${vocab[content]} and ${id}`)
+      if (content in vocab)
+        throw new GgufError(`token ${JSON.stringify(content)} is there twice, as ids ${vocab[content]} and ${id}`)
       vocab[content] = id
     } else if (type !== TOKEN_TYPE.unused && type !== TOKEN_TYPE.unknown) {
       wrong('tokenizer.ggml.token_type', 'types from 1 to 6', type)
@@ -245,7 +262,10 @@ function tokenizerJson(keys: Map<string, Value>): Record<string, unknown> | unde
     normalizer: { type: 'NFC' },
     pre_tokenizer: {
       type: 'Sequence',
-      pretokenizers: [{ type: 'Split', pattern: { Regex: QWEN2_SPLIT }, behavior: 'Isolated', invert: false }, byteLevel],
+      pretokenizers: [
+        { type: 'Split', pattern: { Regex: QWEN2_SPLIT }, behavior: 'Isolated', invert: false },
+        byteLevel,
+      ],
     },
     post_processor: byteLevel,
     decoder: byteLevel,

@@ -1,7 +1,8 @@
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { readFile, stat } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { createError, type ErrorCode } from '../errors.js'
+import { GgufError, readGgufText } from './gguf.js'
 import { TextModelOf } from './model.js'
 import { ChatTemplate } from './template.js'
 import { checkTokenizerFile } from './tokenizer-file.js'
@@ -93,31 +94,75 @@ function namedTokens(config: Fields | undefined): Map<string, string> {
   return new Map(found.filter((entry): entry is [string, string] => entry[1] !== undefined))
 }
 
-/**
- * Reads what a checkpoint's folder says about text. `tokenizer.json` may be missing (ids still work, text does not), and so
- * may the template (`chat_template.jinja`, else `chat_template` in `tokenizer_config.json`). What is there but broken is
- * refused with `INVALID_TOKENIZER`, naming the file and the defect.
- */
-export async function loadText(folder: string): Promise<TextModel> {
-  const [tokenizerText, configText, jinja, modelText, generationText] = await Promise.all(
+/** What a checkpoint says of text, wherever it keeps it. */
+interface Sources {
+  /** Content of `tokenizer.json`, and where it was found. */
+  readonly tokenizer: Fields | undefined
+  readonly tokenizerFile: string
+  readonly tokenizerConfig: Fields | undefined
+  readonly configFile: string
+  /** A template file of its own. */
+  readonly jinja: string | undefined
+  readonly model: Fields | undefined
+  readonly endTokens: readonly number[]
+}
+
+async function readFolder(folder: string): Promise<Sources> {
+  const [tokenizer, config, jinja, modelText, generationText] = await Promise.all(
     ['tokenizer.json', 'tokenizer_config.json', 'chat_template.jinja', 'config.json', 'generation_config.json'].map(
       (name) => readText(folder, name),
     ),
   )
-  const warnings: string[] = []
-  const tokenizerConfig = parse('INVALID_TOKENIZER', 'tokenizer_config.json', configText)
   const model = parse('INVALID_CHECKPOINT', 'config.json', modelText)
   const generation = parse('INVALID_CHECKPOINT', 'generation_config.json', generationText)
+  return {
+    tokenizer: parse('INVALID_TOKENIZER', 'tokenizer.json', tokenizer),
+    tokenizerFile: 'tokenizer.json',
+    tokenizerConfig: parse('INVALID_TOKENIZER', 'tokenizer_config.json', config),
+    configFile: 'tokenizer_config.json',
+    jinja,
+    model,
+    endTokens: [
+      ...inFile('INVALID_CHECKPOINT', 'config.json', () => endIds(model)),
+      ...inFile('INVALID_CHECKPOINT', 'generation_config.json', () => endIds(generation)),
+    ],
+  }
+}
 
-  const parsed = parse('INVALID_TOKENIZER', 'tokenizer.json', tokenizerText)
+async function readGguf(path: string): Promise<Sources> {
+  const file = basename(path)
+  try {
+    const { tokenizerJson, tokenizerConfig, endTokens } = await readGgufText(path)
+    const none = { jinja: undefined, model: undefined }
+    return { tokenizer: tokenizerJson, tokenizerFile: file, tokenizerConfig, configFile: file, endTokens, ...none }
+  } catch (error) {
+    if (!(error instanceof GgufError))
+      throw createError('READ_FAILED', `${file} cannot be read: ${message(error)}`, { cause: error })
+    throw createError('INVALID_TOKENIZER', `${file}: ${error.message}`, { cause: error })
+  }
+}
+
+/**
+ * Reads what a checkpoint says about text: a folder, or a GGUF file with everything inside. `tokenizer.json` may be missing
+ * (ids still work, text does not), and so may the template (`chat_template.jinja`, else `chat_template` in
+ * `tokenizer_config.json`). What is there but broken is refused with `INVALID_TOKENIZER`, naming the file and the defect.
+ */
+export async function loadText(path: string): Promise<TextModel> {
+  const isFile = await stat(path).then(
+    (found) => found.isFile(),
+    () => false,
+  )
+  const from = isFile ? await readGguf(path) : await readFolder(path)
+  const { tokenizer: parsed, tokenizerFile, tokenizerConfig, configFile, jinja, model } = from
+  const warnings: string[] = []
   // A large vocabulary takes tenths of a second: give way to other work between the steps.
   await setImmediate()
-  const file = parsed && inFile('INVALID_TOKENIZER', 'tokenizer.json', () => checkTokenizerFile(parsed))
+  const file = parsed && inFile('INVALID_TOKENIZER', tokenizerFile, () => checkTokenizerFile(parsed))
   await setImmediate()
-  const tokenizer = file && inFile('INVALID_TOKENIZER', 'tokenizer.json', () => new Tokenizer(file))
+  const tokenizer = file && inFile('INVALID_TOKENIZER', tokenizerFile, () => new Tokenizer(file))
   if (tokenizer === undefined) warnings.push('no tokenizer.json: only token ids can be used, not text')
   else if (!tokenizer.complete)
-    warnings.push('tokenizer.json has no token for some bytes: they are dropped from prompts')
+    warnings.push(`${tokenizerFile} has no token for some bytes: they are dropped from prompts`)
   const rows = model?.vocab_size
   if (tokenizer !== undefined && typeof rows === 'number' && tokenizer.size > rows) {
     throw createError(
@@ -128,9 +173,9 @@ export async function loadText(folder: string): Promise<TextModel> {
 
   const sources =
     jinja === undefined
-      ? inFile('INVALID_TOKENIZER', 'tokenizer_config.json', () => templateSources(tokenizerConfig?.chat_template))
+      ? inFile('INVALID_TOKENIZER', configFile, () => templateSources(tokenizerConfig?.chat_template))
       : new Map([[DEFAULT_TEMPLATE, jinja]])
-  const source = jinja === undefined ? 'chat_template in tokenizer_config.json' : 'chat_template.jinja'
+  const source = jinja === undefined ? `chat_template in ${configFile}` : 'chat_template.jinja'
   const compile = (name: string): ChatTemplate | undefined => {
     const text = sources.get(name)
     return text === undefined ? undefined : inFile('INVALID_TOKENIZER', source, () => new ChatTemplate(text))
@@ -140,8 +185,7 @@ export async function loadText(folder: string): Promise<TextModel> {
 
   const eos = spelling(tokenizerConfig?.eos_token)
   const endTokens = new Set([
-    ...inFile('INVALID_CHECKPOINT', 'config.json', () => endIds(model)),
-    ...inFile('INVALID_CHECKPOINT', 'generation_config.json', () => endIds(generation)),
+    ...from.endTokens,
     ...[eos, ...END_SPELLINGS]
       .map((text) => (text === undefined ? undefined : tokenizer?.addedId(text)))
       .filter((id) => id !== undefined),
