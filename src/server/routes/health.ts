@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express'
 import type { ModelInfo } from '../../engine/types.js'
-import { packageVersion } from '../version.js'
+import { packageVersion } from '../../version.js'
 import type { ServerState } from '../state.js'
 
 /** `GET /health`: what is served, how, and how busy it is. Needs no key, so that orchestrators can probe it. */
