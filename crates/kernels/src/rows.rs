@@ -264,6 +264,26 @@ impl<'a> SharedRows<'a> {
         }
     }
 
+    /// Columns `from .. from + len` of row `r`, to be filled.
+    ///
+    /// # Safety
+    ///
+    /// No other thread reads or writes these values while the result is used, and no second slice of them is held.
+    pub unsafe fn part_mut(self, r: usize, from: usize, len: usize) -> &'a mut [f32] {
+        // SAFETY: as in `row_mut`.
+        let rows = unsafe { &*self.rows };
+        assert!(r < rows.len, "row {r} of {}", rows.len);
+        assert!(
+            from <= rows.cols && len <= rows.cols - from,
+            "columns {from}+{len} of {}",
+            rows.cols
+        );
+        // SAFETY: the values lie inside row `r` of the buffer; the caller has them to itself.
+        unsafe {
+            std::slice::from_raw_parts_mut(rows.values.as_ptr().add(r * rows.padded + from), len)
+        }
+    }
+
     /// [`Rows::quantize`] for row `r`.
     ///
     /// # Safety

@@ -7,8 +7,10 @@ pub mod engine;
 pub mod error;
 #[cfg(test)]
 mod fake;
+pub mod forward;
 pub mod generation;
 mod json;
+pub mod kv_cache;
 pub mod load;
 pub mod pool;
 mod prefix;

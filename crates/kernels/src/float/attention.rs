@@ -112,30 +112,22 @@ impl<'a, E: Element> KeyChunk<'a, E> {
     }
 }
 
-/// Writes a key and a value, narrowed already, at position `at` of a chunk.
+/// Positions whose keys lie in one block: `[head_dim][KEY_BLOCK]`.
+pub const KEY_BLOCK: usize = LANES;
+
+/// Writes a key into lane `lane` of its block of sixteen, `[head_dim][KEY_BLOCK]`.
 ///
 /// # Panics
-/// If a length does not fit `key.len()` as the head size, or `at` is not in the chunk.
-pub fn store_key_value<E: Element>(
-    keys: &mut [E],
-    values: &mut [E],
-    at: usize,
-    key: &[E],
-    value: &[E],
-) {
-    let head_dim = key.len();
-    assert_eq!(value.len(), head_dim, "attention: value length");
-    assert_eq!(keys.len(), KEY_CHUNK * head_dim, "attention: keys");
-    assert_eq!(
-        values.len(),
-        KEY_CHUNK * padded(head_dim),
-        "attention: values"
-    );
-    let block = &mut keys[at / LANES * LANES * head_dim..][..LANES * head_dim];
-    for (group, x) in block.chunks_exact_mut(LANES).zip(key) {
-        group[at % LANES] = *x;
+/// If `block` is not one of heads of `key.len()`, or `lane` not one of its lanes.
+pub fn store_key<E: Element>(fns: &FloatFns, block: &mut [E], lane: usize, key: &[f32]) {
+    assert_eq!(block.len(), key.len() * LANES, "attention: block of keys");
+    for (groups, key) in block.chunks_mut(64 * LANES).zip(key.chunks(64)) {
+        let mut narrow = [E::default(); 64];
+        E::narrow(fns, key, &mut narrow[..key.len()]);
+        for (group, x) in groups.chunks_exact_mut(LANES).zip(&narrow) {
+            group[lane] = *x;
+        }
     }
-    values[at * padded(head_dim)..][..head_dim].copy_from_slice(value);
 }
 
 impl FloatFns {

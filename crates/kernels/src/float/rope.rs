@@ -3,13 +3,24 @@
 use super::FloatFns;
 use super::lanes::{self, LANES, Lanes};
 
-/// Cosines and sines of `position * theta^(-2i/n)` for `i < n/2`, appended to `cos` and `sin`. `n` is the number of rotated
-/// dimensions, not the head's size. Angles are formed in f64, so that far positions stay exact.
-pub fn rope_angles(position: usize, theta: f64, n: usize, cos: &mut Vec<f32>, sin: &mut Vec<f32>) {
-    for i in 0..n / 2 {
-        let angle = position as f64 * theta.powf(-2.0 * i as f64 / n as f64);
-        cos.push(angle.cos() as f32);
-        sin.push(angle.sin() as f32);
+/// The angles of one position: `theta^(-2i/n)` for `i < n/2`. `n` is the number of rotated dimensions, not the head's size.
+#[must_use]
+pub fn rope_frequencies(theta: f64, n: usize) -> Vec<f64> {
+    (0..n / 2)
+        .map(|i| theta.powf(-2.0 * i as f64 / n as f64))
+        .collect()
+}
+
+/// Cosines and sines of `position * frequencies[i]`, formed in f64, so that far positions stay exact.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn rope_angles(position: usize, frequencies: &[f64], cos: &mut [f32], sin: &mut [f32]) {
+    assert_eq!(frequencies.len(), cos.len(), "rope: cosines");
+    assert_eq!(frequencies.len(), sin.len(), "rope: sines");
+    for ((frequency, cos), sin) in frequencies.iter().zip(cos).zip(sin) {
+        let (s, c) = (position as f64 * frequency).sin_cos();
+        (*cos, *sin) = (c as f32, s as f32);
     }
 }
 

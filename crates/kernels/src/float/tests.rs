@@ -1,8 +1,8 @@
 //! Every table against the scalar one bit for bit, and the scalar one against f64.
 
 use super::FloatFns;
-use super::attention::{Element, KEY_CHUNK, KeyChunk, padded, record_len, store_key_value};
-use super::rope::rope_angles;
+use super::attention::{Element, KEY_BLOCK, KEY_CHUNK, KeyChunk, padded, record_len, store_key};
+use super::rope::{rope_angles, rope_frequencies};
 use crate::dispatch::{Isa, Kernels};
 use crate::half::f16_to_f32;
 
@@ -207,8 +207,13 @@ fn rotation_turns_half_split_pairs() {
     ] {
         let x = random.values(head_dim, 2.0);
         for position in [0, 1, 7, 511, 131_071] {
-            let (mut cos, mut sin) = (Vec::new(), Vec::new());
-            rope_angles(position, 10_000.0, rotated, &mut cos, &mut sin);
+            let (mut cos, mut sin) = (vec![0.0; rotated / 2], vec![0.0; rotated / 2]);
+            rope_angles(
+                position,
+                &rope_frequencies(10_000.0, rotated),
+                &mut cos,
+                &mut sin,
+            );
             let out = same_bits("rotate", |f| {
                 let mut head = x.clone();
                 f.rotate(&mut head, &cos, &sin);
@@ -280,18 +285,26 @@ impl<E: Element> Head<E> {
             d,
         };
         for position in 0..positions {
-            let (mut key, mut value) = (vec![E::default(); d], vec![E::default(); d]);
-            E::narrow(scalar(), &random.values(d, 2.0), &mut key);
-            E::narrow(scalar(), &random.values(d, 5.0), &mut value);
+            let (key, value) = (random.values(d, 2.0), random.values(d, 5.0));
             let chunk = position / KEY_CHUNK;
-            store_key_value(
-                &mut head.keys[chunk],
-                &mut head.values[chunk],
-                position % KEY_CHUNK,
+            let (keys, values) = (&mut head.keys[chunk], &mut head.values[chunk]);
+            let (block, lane) = (position % KEY_CHUNK / KEY_BLOCK, position % KEY_BLOCK);
+            store_key(
+                scalar(),
+                &mut keys[block * KEY_BLOCK * d..][..KEY_BLOCK * d],
+                lane,
                 &key,
-                &value,
             );
-            let wide = |x: Vec<E>| x.into_iter().map(widen).collect();
+            E::narrow(
+                scalar(),
+                &value,
+                &mut values[position % KEY_CHUNK * padded(d)..][..d],
+            );
+            let wide = |x: Vec<f32>| {
+                let mut narrow = vec![E::default(); d];
+                E::narrow(scalar(), &x, &mut narrow);
+                narrow.into_iter().map(widen).collect()
+            };
             head.exact.push((wide(key), wide(value)));
         }
         head

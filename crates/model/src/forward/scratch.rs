@@ -1,0 +1,164 @@
+//! Memory of a pass: what all threads share, and what each has for itself. Allocated once and used again.
+
+use std::marker::PhantomData;
+
+use kernels::float::attention::{KEY_CHUNK, record_len};
+use kernels::{Precision, Rows, STRIP};
+
+use super::moe::Routing;
+use crate::config::Config;
+
+/// Passes of at most this many rows let every thread prepare a product's input for itself, which is cheaper than a barrier.
+pub(super) const PRIVATE_ROWS: usize = 4;
+/// Sequences of at most this many rows share their keys out to the threads; longer ones share out their rows.
+pub(super) const SPLIT_ROWS: usize = 4;
+/// Rows of a longer sequence whose attention is computed together.
+pub(super) const QUERY_ROWS: usize = 8;
+/// Rows of activations multiplied at a time, so that the results stay in the nearest cache.
+pub(super) const PRODUCT_ROWS: usize = 48;
+
+/// A buffer whose parts are written by different threads, with barriers between writers and readers.
+#[derive(Clone, Copy)]
+pub(super) struct Disjoint<'a, T> {
+    start: *mut T,
+    len: usize,
+    life: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: what is done through the pointer is ruled by the contracts of `part` and `part_mut`.
+unsafe impl<T: Send> Send for Disjoint<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Disjoint<'_, T> {}
+
+impl<'a, T> Disjoint<'a, T> {
+    pub(super) fn new(buffer: &'a mut [T]) -> Self {
+        Self {
+            start: buffer.as_mut_ptr(),
+            len: buffer.len(),
+            life: PhantomData,
+        }
+    }
+
+    fn check(&self, at: usize, len: usize) {
+        assert!(
+            at <= self.len && len <= self.len - at,
+            "part {at}+{len} of {}",
+            self.len
+        );
+    }
+
+    /// # Safety
+    /// No other thread writes to these values while the result is used; writes by others happened before.
+    pub(super) unsafe fn part(&self, at: usize, len: usize) -> &'a [T] {
+        self.check(at, len);
+        // SAFETY: in bounds of a buffer borrowed for 'a; nobody writes, by contract.
+        unsafe { std::slice::from_raw_parts(self.start.add(at), len) }
+    }
+
+    /// # Safety
+    /// No other thread reads or writes these values while the result is used, and no second slice of them is held.
+    pub(super) unsafe fn part_mut(&self, at: usize, len: usize) -> &'a mut [T] {
+        self.check(at, len);
+        // SAFETY: in bounds of a buffer borrowed for 'a; nobody else uses these values, by contract.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(at), len) }
+    }
+}
+
+/// An expert a token is sent to, and how much of its output the token takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Choice {
+    pub(super) expert: u32,
+    pub(super) weight: f32,
+}
+
+/// What the threads share. `n` is the rows of the pass.
+pub(super) struct Scratch {
+    /// Residual stream, `[n][hidden]`.
+    pub(super) h: Vec<f32>,
+    /// Normed input of attention and of the experts, `[n][hidden]`.
+    pub(super) x: Rows,
+    /// Queries, keys, values, `[n][(heads + 2 kv_heads) * head_dim]`.
+    pub(super) qkv: Vec<f32>,
+    /// Attention output, `[n][heads * head_dim]`.
+    pub(super) attention: Rows,
+    /// Attention records of sequences that share their keys out.
+    pub(super) records: Vec<f32>,
+    /// Router logits, `[n][experts]`.
+    pub(super) router: Vec<f32>,
+    /// `[n][experts_per_token]`.
+    pub(super) choices: Vec<Choice>,
+    /// Inner activations of the experts, one row a slot: `[n * experts_per_token][expert_hidden]`.
+    pub(super) inner: Rows,
+    /// Rotary angles, `[n][rotated / 2]`.
+    pub(super) cos: Vec<f32>,
+    pub(super) sin: Vec<f32>,
+    /// 0, 1, 2, ...: for products with consecutive rows.
+    pub(super) iota: Vec<u32>,
+}
+
+impl Scratch {
+    pub(super) fn new(config: &Config, precision: Precision, max_rows: usize) -> Self {
+        let slots = max_rows * config.experts_per_token;
+        Self {
+            h: vec![0.0; max_rows * config.hidden],
+            x: Rows::new(max_rows, config.hidden, precision),
+            qkv: vec![0.0; max_rows * (config.query_rows() + 2 * config.kv_rows())],
+            attention: Rows::new(max_rows, config.query_rows(), precision),
+            records: Vec::new(),
+            router: vec![0.0; max_rows * config.experts],
+            choices: vec![Choice::default(); slots],
+            inner: Rows::new(slots, config.expert_hidden, precision),
+            cos: vec![0.0; max_rows * (config.rotated / 2)],
+            sin: vec![0.0; max_rows * (config.rotated / 2)],
+            iota: (0..slots as u32).collect(),
+        }
+    }
+}
+
+/// What each thread has for itself.
+pub(super) struct Local {
+    /// Private copies of the product inputs, for small passes.
+    pub(super) x: Rows,
+    pub(super) attention: Rows,
+    pub(super) inner: Rows,
+    /// Results of a product, and of a second one.
+    pub(super) out: Vec<f32>,
+    pub(super) out2: Vec<f32>,
+    /// Queries, ranges, scores and records of a tile of attention.
+    pub(super) queries: Vec<f32>,
+    pub(super) ranges: Vec<(usize, usize)>,
+    pub(super) scores: Vec<f32>,
+    pub(super) records: Vec<f32>,
+    pub(super) merged: Vec<f32>,
+    /// One key.
+    pub(super) key: Vec<f32>,
+    /// Router probabilities of one row.
+    pub(super) probabilities: Vec<f32>,
+    /// Choices of all rows, for small passes.
+    pub(super) choices: Vec<Choice>,
+    pub(super) routing: Routing,
+}
+
+impl Local {
+    pub(super) fn new(config: &Config, precision: Precision) -> Self {
+        let slots = PRIVATE_ROWS * config.experts_per_token;
+        let queries = QUERY_ROWS.max(SPLIT_ROWS) * (config.heads / config.kv_heads);
+        let record = record_len(config.head_dim);
+        Self {
+            x: Rows::new(PRIVATE_ROWS, config.hidden, precision),
+            attention: Rows::new(PRIVATE_ROWS, config.query_rows(), precision),
+            inner: Rows::new(slots, config.expert_hidden, precision),
+            out: vec![0.0; PRODUCT_ROWS * STRIP],
+            out2: vec![0.0; PRODUCT_ROWS * STRIP],
+            queries: vec![0.0; queries * config.head_dim],
+            ranges: Vec::with_capacity(queries),
+            scores: vec![0.0; queries * KEY_CHUNK],
+            records: vec![0.0; queries * record],
+            merged: vec![0.0; queries * record],
+            key: vec![0.0; config.head_dim],
+            probabilities: vec![0.0; config.experts],
+            choices: vec![Choice::default(); slots],
+            routing: Routing::default(),
+        }
+    }
+}
