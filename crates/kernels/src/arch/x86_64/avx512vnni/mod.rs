@@ -2,6 +2,7 @@
 
 mod grouped;
 mod int8;
+mod lanes;
 mod stream;
 mod ternary;
 mod vector;
@@ -47,6 +48,6 @@ pub(crate) static KERNELS: Kernels = Kernels {
     dense: DenseFns {
         float: portable::dense_float,
     },
-    float: crate::arch::scalar::lanes::FLOAT,
+    float: lanes::FLOAT,
     read: stream::read,
 };
