@@ -47,6 +47,6 @@ unsafe impl Dot for Maddubs {
 tables!(
     Maddubs,
     Isa::Avx2,
-    crate::arch::scalar::lanes::FLOAT,
+    super::ymm::lanes::FLOAT,
     "avx2,fma,f16c"
 );

@@ -37,6 +37,6 @@ unsafe impl Dot for Dpbusd {
 tables!(
     Dpbusd,
     Isa::AvxVnni,
-    crate::arch::scalar::lanes::FLOAT,
+    super::ymm::lanes::FLOAT,
     "avx2,fma,f16c,avxvnni"
 );

@@ -13,6 +13,7 @@
 
 pub(super) mod grouped;
 pub(super) mod int8;
+pub(super) mod lanes;
 pub(super) mod stream;
 pub(super) mod ternary;
 
