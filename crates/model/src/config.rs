@@ -195,7 +195,7 @@ impl Config {
             expert_hidden,
             vocab,
             window,
-            swiglu_limit: vec![SWIGLU_LIMIT; layers.len()],
+            swiglu_limit: fields.swiglu_limit(layers.len())?,
             layers,
             rms_eps,
             max_positions,
@@ -221,6 +221,38 @@ impl Config {
         }
         self.warnings.append(&mut fields.warnings);
         Ok(())
+    }
+
+    /// The same as a config.json that [`Config::from_json`] reads back, its members in a fixed order.
+    pub fn to_json(&self) -> Value {
+        let kinds = self.layers.iter().map(|kind| match kind {
+            LayerKind::Sliding => "sliding_attention",
+            LayerKind::Full => "full_attention",
+        });
+        serde_json::json!({
+            "architectures": ["MapleForCausalLM"],
+            "model_type": "maple",
+            "hidden_size": self.hidden,
+            "num_hidden_layers": self.layers.len(),
+            "num_attention_heads": self.heads,
+            "num_key_value_heads": self.kv_heads,
+            "head_dim": self.head_dim,
+            // Half a dimension more, so that rounding down gives the same number again.
+            "partial_rotary_factor": ((self.rotated as f64 + 0.5) / self.head_dim as f64).min(1.0),
+            "rope_theta": self.rope_theta,
+            "num_experts": self.experts,
+            "num_experts_per_tok": self.experts_per_token,
+            "moe_intermediate_size": self.expert_hidden,
+            "vocab_size": self.vocab,
+            "layer_types": kinds.collect::<Vec<_>>(),
+            "sliding_window": self.window,
+            "swiglu_limit": self.swiglu_limit,
+            "rms_norm_eps": self.rms_eps,
+            "max_position_embeddings": self.max_positions,
+            "tie_word_embeddings": self.tied,
+            "eos_token_id": self.eos,
+            "bos_token_id": self.bos,
+        })
     }
 
     /// Rows of the query projection: heads times the head's size.
@@ -382,6 +414,27 @@ impl<'a> Fields<'a> {
                 )),
             })
             .collect()
+    }
+
+    /// A bound for each layer, as packed files keep them; [`SWIGLU_LIMIT`] where none is given.
+    fn swiglu_limit(&self, count: usize) -> Result<Vec<f32>> {
+        let Some(value) = self.get("swiglu_limit") else {
+            return Ok(vec![SWIGLU_LIMIT; count]);
+        };
+        let list = value.as_array().filter(|list| list.len() == count);
+        let limits = list.and_then(|list| {
+            let limit = |value: &Value| {
+                value
+                    .as_f64()
+                    .map(|limit| limit as f32)
+                    .filter(|&limit| limit > 0.0 && limit.is_finite())
+            };
+            list.iter().map(limit).collect()
+        });
+        limits.ok_or_else(|| {
+            let expected = format!("a list of {count} positive numbers, one for each layer");
+            self.error("swiglu_limit", expected, json::describe(value))
+        })
     }
 
     /// Rotary base and factor, from the top level or from `rope_parameters` (flat, or by layer type), which must agree.

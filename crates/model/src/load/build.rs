@@ -38,11 +38,12 @@ pub(crate) fn in_memory(
         .map(|slot| source.norm(slot))
         .collect::<Result<Vec<_>>>()?;
     let mut weights = assemble(source, matrices, norms);
-    weights.screen = screen(weights.head_matrix(), threads(options), &arena)?;
+    weights.screen = source.screen(weights.head_matrix(), threads(options), &room)?;
     for file in source.files() {
         file.check_unchanged()?;
     }
     weights.summary = summarize(source, &weights);
+    meter.finish();
     Ok(weights)
 }
 
@@ -130,10 +131,16 @@ impl<'a> Meter<'a> {
         }
         let before = self.done.fetch_add(bytes, Ordering::Relaxed);
         let step = (self.total / 200).max(1);
-        if before / step != (before + bytes) / step {
-            self.progress.report(self.phase, before + bytes, self.total);
+        let after = before + bytes;
+        if before / step != after / step && after < self.total {
+            self.progress.report(self.phase, after, self.total);
         }
         Ok(())
+    }
+
+    /// Reports that all is done.
+    pub(crate) fn finish(self) {
+        self.progress.report(self.phase, self.total, self.total);
     }
 }
 

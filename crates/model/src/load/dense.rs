@@ -368,6 +368,11 @@ fn all_finite<F: Float>(bytes: &[u8]) -> bool {
         < F::INFINITY
 }
 
+/// Bytes of a ternary matrix with its scales.
+pub(crate) fn ternary_len(rows: usize, cols: usize) -> u64 {
+    (layout::ternary_bytes(rows, cols) + 4 * layout::padded_rows(rows)) as u64
+}
+
 /// A ternary matrix being filled, row by row.
 pub(crate) struct TernaryRows {
     rows: usize,

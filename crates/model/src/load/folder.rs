@@ -38,11 +38,6 @@ impl Folder {
         &self.path
     }
 
-    /// The folder without links, as part of a cache key.
-    pub(crate) fn real(&self) -> &Path {
-        &self.real
-    }
-
     /// The path of the file of that name, once it is sure that it leads nowhere else; `None` where there is none.
     ///
     /// Errors: [`Defect::ShardName`], [`Defect::LeadsOut`], [`Error::Read`].

@@ -102,6 +102,15 @@ impl Source for HfSource {
             .map_or(0, |tensor| tensor.byte_len())
     }
 
+    fn packed_bytes(&self, slot: MatrixSlot) -> u64 {
+        let (rows, cols) = slot.shape(&self.config);
+        match Packing::of(slot, &self.options) {
+            Packing::Never => self.source_bytes(slot),
+            // Most checkpoints' are.
+            Packing::IfTernary | Packing::Force => dense::ternary_len(rows, cols),
+        }
+    }
+
     fn matrix(&self, slot: MatrixSlot, room: &Room<'_>) -> Result<Matrix> {
         let tensor = self
             .set

@@ -254,6 +254,25 @@ impl Source for MlxSource {
         self.tensor(&place.name, "weight").byte_len() / stack
     }
 
+    fn packed_bytes(&self, slot: MatrixSlot) -> u64 {
+        let (rows, cols) = slot.shape(&self.config);
+        match self.places[&slot].form {
+            Form::RowAlpha | Form::Grouped(Setting { bits: 2, .. }) => {
+                dense::ternary_len(rows, cols)
+            }
+            Form::Plain if Packing::of(slot, &self.options) != Packing::Never => {
+                dense::ternary_len(rows, cols)
+            }
+            Form::Plain => self.source_bytes(slot),
+            Form::Grouped(Setting { bits, group }) => GroupedLayout {
+                bits,
+                group,
+                scales: ScaleFormat::Bf16,
+            }
+            .bytes(rows, cols) as u64,
+        }
+    }
+
     fn matrix(&self, slot: MatrixSlot, room: &Room<'_>) -> Result<Matrix> {
         let place = &self.places[&slot];
         let (rows, cols) = slot.shape(&self.config);

@@ -5,12 +5,17 @@
 //! is the same for all layouts.
 
 mod build;
+mod cache;
 mod dense;
+mod export;
 mod file;
 mod folder;
 mod gguf;
 mod hf;
+mod inspect;
+mod machine;
 mod mlx2bit;
+mod packed;
 mod quantization;
 pub mod safetensors;
 mod synthetic;
@@ -18,8 +23,13 @@ mod tensors;
 
 use std::path::{Path, PathBuf};
 
+use self::cache::Outcome;
+pub use self::export::pack;
 use self::file::SourceFile;
 use self::folder::Folder;
+pub use self::inspect::{Info, inspect};
+pub use self::machine::available_memory;
+use self::packed::PackedSource;
 pub use self::synthetic::{HeadKind, synthetic};
 use self::tensors::TensorSet;
 use crate::bytes::Arena;
@@ -27,7 +37,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::json;
 use crate::slots::{MatrixSlot, NormSlot};
-use crate::weights::{Format, Matrix, Weights};
+use crate::weights::{Format, HeadScreen, Matrix, Weights};
 
 /// How to load.
 #[derive(Debug, Clone)]
@@ -93,6 +103,10 @@ pub(crate) struct Room<'a> {
 /// An opened checkpoint of some layout, its headers checked against the configuration.
 pub(crate) trait Source: Sync {
     fn format(&self) -> Format;
+    /// It is this program's own packed form, which needs no packed copy.
+    fn is_packed(&self) -> bool {
+        false
+    }
     fn config(&self) -> &Config;
     /// What was noticed beside the configuration's own warnings.
     fn warnings(&self) -> &[String];
@@ -101,22 +115,66 @@ pub(crate) trait Source: Sync {
     fn norm(&self, slot: NormSlot) -> Result<Vec<f32>>;
     /// Bytes that [`Source::matrix`] will read, for progress.
     fn source_bytes(&self, slot: MatrixSlot) -> u64;
+    /// Bytes the matrix will take in memory, so far as can be told beforehand.
+    fn packed_bytes(&self, slot: MatrixSlot) -> u64;
     /// The matrix, its content checked. Called from several threads, in about the order of [`MatrixSlot::all`].
     fn matrix(&self, slot: MatrixSlot, room: &Room<'_>) -> Result<Matrix>;
+    /// The screen of a dense head.
+    fn screen(&self, head: &Matrix, threads: usize, room: &Room<'_>) -> Result<Option<HeadScreen>> {
+        build::screen(head, threads, room.arena)
+    }
 }
 
-/// Loads the checkpoint at `path`: a folder, or a GGUF file.
+/// Loads the checkpoint at `path`: a folder, a GGUF file, or a packed file. With a cache folder, a foreign checkpoint is packed
+/// into it at the first load and mapped from there at later ones.
 ///
 /// Errors: [`Error::ModelNotFound`], [`Error::Unsupported`], [`Error::Field`], [`Error::Checkpoint`], [`Error::Read`],
 /// [`Error::OutOfMemory`], [`Error::Cancelled`].
 pub fn load(path: &Path, options: &LoadOptions, progress: &dyn Progress) -> Result<Weights> {
     let source = open_source(path, options)?;
-    build::in_memory(source.as_ref(), options, progress)
+    let mut warning = None;
+    if let Some(folder) = &options.cache_folder
+        && !source.is_packed()
+    {
+        match cache::packed_copy(source.as_ref(), path, folder, options, progress)? {
+            Outcome::Ready(packed, file) => {
+                let mut weights = build::in_memory(packed.as_ref(), options, progress)?;
+                weights.summary.packed_file = Some(file);
+                weights
+                    .summary
+                    .warnings
+                    .extend(source.warnings().iter().cloned());
+                weights
+                    .summary
+                    .warnings
+                    .extend(machine::mapped_warning(weights.summary.bytes));
+                return Ok(weights);
+            }
+            Outcome::Unavailable(reason) => warning = Some(reason),
+        }
+    }
+    if !(source.is_packed() && options.map) {
+        machine::check_memory(cache::packed_size(source.as_ref()))?;
+    }
+    let mut weights = build::in_memory(source.as_ref(), options, progress)?;
+    weights.summary.warnings.extend(warning);
+    if source.is_packed() {
+        weights
+            .summary
+            .warnings
+            .extend(machine::mapped_warning(weights.summary.bytes));
+    }
+    Ok(weights)
 }
 
+/// Opens whatever is at `path`: finds its layout and checks its headers.
 fn open_source(path: &Path, options: &LoadOptions) -> Result<Box<dyn Source>> {
     if gguf::is_gguf(path) {
         return Ok(Box::new(gguf::GgufSource::open(path, options)?));
+    }
+    if path.is_file() {
+        let set = TensorSet::open_file(SourceFile::open(path)?)?;
+        return Ok(Box::new(PackedSource::open(set, None)?));
     }
     let folder = Folder::open(path)?;
     let Some((config_file, config_text)) = folder.read_text("config.json")? else {
@@ -126,16 +184,19 @@ fn open_source(path: &Path, options: &LoadOptions) -> Result<Box<dyn Source>> {
                 .to_owned(),
         });
     };
-    let object = json::parse_object(config_file.path(), &config_text, "config.json")?;
-    let mut config = Config::from_object(config_file.path(), &object)?;
+    let config_path = config_file.path().to_owned();
+    let object = json::parse_object(&config_path, &config_text, "config.json")?;
+    let mut config = Config::from_object(&config_path, &object)?;
     let mut texts = vec![config_file];
     if let Some((file, text)) = folder.read_text("generation_config.json")? {
         config.add_generation_config(file.path(), &text)?;
         texts.push(file);
     }
     let set = TensorSet::open(&folder)?;
+    if packed::is_packed(&set.metadata) {
+        return Ok(Box::new(PackedSource::open_beside(set, config)?));
+    }
     if mlx2bit::is_mlx(&object, &set) {
-        let config_path = texts[0].path().to_owned();
         return Ok(Box::new(mlx2bit::MlxSource::open(
             config,
             &config_path,
@@ -150,7 +211,7 @@ fn open_source(path: &Path, options: &LoadOptions) -> Result<Box<dyn Source>> {
         .filter(|value| !value.is_null())
     {
         return Err(Error::Unsupported {
-            file: texts[0].path().to_owned(),
+            file: config_path,
             field: "quantization_config".to_owned(),
             expected: "null, or the packed codes of MLX,".to_owned(),
             found: json::describe(found),

@@ -1,11 +1,11 @@
 //! Random weights of any shape, made in memory: what a model of that shape costs, without its 40 GB file.
 
 use kernels::half::f32_to_bf16;
-use kernels::layout::{self, GroupedLayout, STRIP, ScaleFormat};
+use kernels::layout::{GroupedLayout, STRIP, ScaleFormat};
 
-use super::dense::TernaryRows;
+use super::dense::{self, TernaryRows};
 use super::file::SourceFile;
-use super::{LoadOptions, Progress, Room, Source, build};
+use super::{LoadOptions, Progress, Room, Source, build, cache, machine};
 use crate::config::Config;
 use crate::error::Result;
 use crate::slots::{MatrixSlot, NormSlot};
@@ -31,7 +31,9 @@ pub fn synthetic(
     options: &LoadOptions,
     progress: &dyn Progress,
 ) -> Result<Weights> {
-    build::in_memory(&Synthetic { config, seed, head }, options, progress)
+    let source = Synthetic { config, seed, head };
+    machine::check_memory(cache::packed_size(&source))?;
+    build::in_memory(&source, options, progress)
 }
 
 struct Synthetic {
@@ -62,8 +64,20 @@ impl Source for Synthetic {
     }
 
     fn source_bytes(&self, slot: MatrixSlot) -> u64 {
+        self.packed_bytes(slot)
+    }
+
+    fn packed_bytes(&self, slot: MatrixSlot) -> u64 {
         let (rows, cols) = slot.shape(&self.config);
-        layout::ternary_bytes(rows, cols) as u64
+        match (slot, self.head) {
+            (MatrixSlot::Embedding | MatrixSlot::Head, HeadKind::Affine4) => {
+                AFFINE4.bytes(rows, cols) as u64
+            }
+            (MatrixSlot::Embedding | MatrixSlot::Head | MatrixSlot::Router(_), _) => {
+                2 * (rows * cols) as u64
+            }
+            _ => dense::ternary_len(rows, cols),
+        }
     }
 
     fn matrix(&self, slot: MatrixSlot, room: &Room<'_>) -> Result<Matrix> {
@@ -79,6 +93,13 @@ impl Source for Synthetic {
         }
     }
 }
+
+/// The published MLX checkpoint's form of embedding and head.
+const AFFINE4: GroupedLayout = GroupedLayout {
+    bits: 4,
+    group: 64,
+    scales: ScaleFormat::Bf16,
+};
 
 /// Half of the codes are 1 (zero), a quarter each 0 and 2.
 fn ternary(rows: usize, cols: usize, random: &mut Random, room: &Room<'_>) -> Result<Matrix> {

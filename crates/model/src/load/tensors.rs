@@ -383,6 +383,11 @@ impl<'a> Account<'a> {
         Ok(tensor)
     }
 
+    /// A defect of the checkpoint as a whole, named by its first file.
+    pub(crate) fn error(&self, defect: Defect) -> Error {
+        Error::defect(self.set.path(), defect)
+    }
+
     /// There is such a tensor, taken or not.
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.set.contains(name)

@@ -6,3 +6,4 @@ mod gguf_maker;
 mod hf;
 mod maker;
 mod mlx;
+mod packed;

@@ -9,6 +9,8 @@ mod settings;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
+use kernels::layout::{GroupedLayout, ScaleFormat};
+
 use self::blocks::GgmlType;
 use self::header::TensorInfo;
 use self::parts::Parts;
@@ -39,8 +41,7 @@ pub(crate) struct GgufSource {
     tensors: HashMap<String, (usize, TensorInfo)>,
     /// The fused query, key and value matrices of these layers are one tensor.
     fused: Vec<bool>,
-    pack: bool,
-    ternarize_attention: bool,
+    options: LoadOptions,
 }
 
 impl GgufSource {
@@ -72,8 +73,7 @@ impl GgufSource {
             files,
             tensors,
             fused,
-            pack: options.pack_experts,
-            ternarize_attention: options.ternarize_attention,
+            options: options.clone(),
         };
         source.check_tensors()?;
         Ok(source)
@@ -179,15 +179,6 @@ impl GgufSource {
             }
         }
     }
-
-    fn packing(&self, slot: MatrixSlot) -> Packing {
-        match slot {
-            _ if !self.pack => Packing::Never,
-            _ if slot.is_attention() && self.ternarize_attention => Packing::Force,
-            _ if slot.is_attention() || slot.is_expert() => Packing::IfTernary,
-            _ => Packing::Never,
-        }
-    }
 }
 
 /// Where a matrix lies.
@@ -275,6 +266,28 @@ impl Source for GgufSource {
         (rows * cols / ty.block() * ty.block_bytes()) as u64
     }
 
+    fn packed_bytes(&self, slot: MatrixSlot) -> u64 {
+        let (rows, cols) = slot.shape(&self.config);
+        let ty = self.tensors[&self.place(slot).tensor].1.ty;
+        let packed = match float_type(ty) {
+            Some(_) => Packing::of(slot, &self.options) != Packing::Never,
+            None => ty.is_ternary(),
+        };
+        match (packed, blocks::affine_shape(ty)) {
+            (true, _) => dense::ternary_len(rows, cols),
+            (false, Some((group, bits))) => {
+                let scales = ScaleFormat::F32;
+                GroupedLayout {
+                    bits,
+                    group,
+                    scales,
+                }
+                .bytes(rows, cols) as u64
+            }
+            (false, None) => self.source_bytes(slot),
+        }
+    }
+
     fn matrix(&self, slot: MatrixSlot, room: &Room<'_>) -> Result<Matrix> {
         let place = self.place(slot);
         let (file, info) = self.take(&place.tensor)?;
@@ -295,7 +308,7 @@ impl Source for GgufSource {
                 stacked: None,
                 rows,
             };
-            return dense::matrix(&part, cols, self.packing(slot), room);
+            return dense::matrix(&part, cols, Packing::of(slot, &self.options), room);
         }
         let blocks = matrix::Blocks {
             file,

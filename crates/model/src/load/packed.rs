@@ -1,0 +1,639 @@
+//! The packed file: this program's own safetensors file, in which every matrix lies as the kernels read it.
+//!
+//! One tensor a matrix. The ending of its name says the form: `.ternary` (tiles, then `f32` row scales), `.q4g64.bf16` and its
+//! like (affine codes; bits, group and scale format), `.weight` (plain numbers). Beside a dense head lies its `.screen` (8-bit
+//! tiles, `f32` row scales, `f32` error norms). Norms are F32. All data begins at multiples of 64 bytes; where a tensor
+//! does not end at one, a `padding.N` tensor follows, as the format allows no holes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+
+use kernels::layout::{self, GroupedLayout, ScaleFormat};
+use serde_json::{Map, Value};
+
+use super::build::{self, Meter};
+use super::dense;
+use super::file::SourceFile;
+use super::safetensors::Dtype;
+use super::tensors::{Account, TensorSet};
+use super::{LoadOptions, Phase, Progress, Room, Source};
+use crate::bytes::{ALIGNMENT, Arena, Bytes};
+use crate::config::Config;
+use crate::error::{Defect, Error, Result};
+use crate::json;
+use crate::slots::{MatrixSlot, NormSlot};
+use crate::weights::{DenseType, Format, HeadScreen, Matrix};
+
+/// `format` in the metadata.
+const FORMAT: &str = "maple-packed";
+/// `layout` in the metadata; to be raised whenever the bytes of any form change.
+pub(crate) const LAYOUT_VERSION: &str = "1";
+/// Matrices are converted and written in groups of about this many bytes.
+const BATCH: u64 = 64 << 20;
+
+/// The forms a matrix can have, as the endings of tensor names say them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Ternary,
+    Grouped(GroupedLayout),
+    Dense(DenseType),
+}
+
+/// All affine forms, by the endings of their names.
+fn grouped_forms() -> impl Iterator<Item = (String, GroupedLayout)> {
+    let scales = [ScaleFormat::Bf16, ScaleFormat::F32];
+    let groups = [16, 32, 64, 128];
+    let all = [4, 8].into_iter().flat_map(move |bits| {
+        groups.map(|group| {
+            scales.map(|scales| GroupedLayout {
+                bits,
+                group,
+                scales,
+            })
+        })
+    });
+    all.flatten()
+        .filter(|layout| layout.is_supported())
+        .map(|layout| (grouped_ending(layout), layout))
+}
+
+fn grouped_ending(layout: GroupedLayout) -> String {
+    let scales = match layout.scales {
+        ScaleFormat::Bf16 => "bf16",
+        ScaleFormat::F32 => "f32",
+    };
+    format!("q{}g{}.{scales}", layout.bits, layout.group)
+}
+
+fn ending(matrix: &Matrix) -> String {
+    match matrix {
+        Matrix::Ternary { .. } => "ternary".to_owned(),
+        Matrix::Dense { .. } => "weight".to_owned(),
+        Matrix::Grouped { layout, .. } => grouped_ending(*layout),
+        Matrix::Int8 { .. } => unreachable!("8-bit rows are kept as a head's screen only"),
+    }
+}
+
+/// A packed file opened for loading.
+pub(crate) struct PackedSource {
+    config: Config,
+    set: TensorSet,
+    format: Format,
+    /// Whether scales and plain numbers are checked, as the file may not be of this program's making.
+    verify: bool,
+    forms: HashMap<MatrixSlot, (String, Form)>,
+    has_screen: bool,
+}
+
+/// What a packed file must have been made from.
+pub(crate) struct Origin<'a> {
+    pub identity: &'a str,
+    pub config: &'a Config,
+}
+
+/// The metadata is that of a packed file.
+pub(crate) fn is_packed(metadata: &BTreeMap<String, String>) -> bool {
+    metadata
+        .get("format")
+        .is_some_and(|format| format == FORMAT)
+}
+
+impl PackedSource {
+    /// Opens a packed file that lies in a folder with a config.json, with which it must agree.
+    ///
+    /// Errors: as [`PackedSource::open`].
+    pub(crate) fn open_beside(set: TensorSet, config: Config) -> Result<Self> {
+        let path = set.path().to_owned();
+        let mut packed = Self::open(set, None)?;
+        if let Some((expected, found)) = first_difference(&config, &packed.config) {
+            return Err(Error::defect(
+                &path,
+                Defect::PackedMismatch {
+                    field: "config",
+                    expected,
+                    found,
+                },
+            ));
+        }
+        packed.config = config;
+        Ok(packed)
+    }
+
+    /// Opens a packed file; with an `origin`, one that was made from just that, which is then trusted not to hold NaN.
+    ///
+    /// Errors: [`Defect::PackedMismatch`] where it is of another version, source or configuration, and everything else that the
+    /// header can show.
+    pub(crate) fn open(set: TensorSet, origin: Option<Origin<'_>>) -> Result<Self> {
+        let path = set.path().to_owned();
+        let expect = |field: &'static str, expected: &str, found: &str| {
+            if expected == found {
+                return Ok(());
+            }
+            let (expected, found) = (shorten(expected), shorten(found));
+            Err(Error::defect(
+                &path,
+                Defect::PackedMismatch {
+                    field,
+                    expected,
+                    found,
+                },
+            ))
+        };
+        let metadata = |field: &str| set.metadata.get(field).map_or("nothing", String::as_str);
+        expect("format", FORMAT, metadata("format"))?;
+        expect("layout", LAYOUT_VERSION, metadata("layout"))?;
+        let config = Config::from_json(&path, metadata("config").as_bytes())?;
+        if let Some(origin) = &origin {
+            expect("source", origin.identity, metadata("source"))?;
+            if let Some((expected, found)) = first_difference(origin.config, &config) {
+                return Err(Error::defect(
+                    &path,
+                    Defect::PackedMismatch {
+                        field: "config",
+                        expected,
+                        found,
+                    },
+                ));
+            }
+        }
+        let formats = [
+            Format::HuggingFace,
+            Format::Mlx,
+            Format::Gguf,
+            Format::Synthetic,
+        ];
+        let format = formats
+            .into_iter()
+            .find(|format| format.name() == metadata("source_format"))
+            .unwrap_or(Format::Packed);
+        let mut account = Account::new(&set);
+        let forms = MatrixSlot::all(&config)
+            .map(|slot| Ok((slot, take_matrix(slot, slot.shape(&config), &mut account)?)))
+            .collect::<Result<HashMap<_, _>>>()?;
+        for slot in NormSlot::all(&config) {
+            let tensor = account.take(&format!("{slot}.weight"))?;
+            tensor.expect_dtype(&[Dtype::F32], "F32")?;
+            tensor.expect_shape(&[slot.len(&config) as u64])?;
+        }
+        let head = if config.tied {
+            MatrixSlot::Embedding
+        } else {
+            MatrixSlot::Head
+        };
+        let has_screen = matches!(forms[&head].1, Form::Dense(_));
+        if has_screen {
+            let (rows, cols) = head.shape(&config);
+            let tensor = account.take(&format!("{head}.screen"))?;
+            tensor.expect_dtype(&[Dtype::U8], "U8")?;
+            tensor.expect_shape(&[
+                (layout::int8_bytes(rows, cols) + 8 * layout::padded_rows(rows)) as u64,
+            ])?;
+        }
+        for n in 0.. {
+            if !account.skip(&format!("padding.{n}")) {
+                break;
+            }
+        }
+        account.finish()?;
+        let config = origin
+            .as_ref()
+            .map_or(config, |origin| origin.config.clone());
+        Ok(PackedSource {
+            config,
+            set,
+            format,
+            verify: origin.is_none(),
+            forms,
+            has_screen,
+        })
+    }
+}
+
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(160) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+/// Takes the one tensor that holds the matrix and checks its size.
+fn take_matrix(
+    slot: MatrixSlot,
+    shape: (usize, usize),
+    account: &mut Account<'_>,
+) -> Result<(String, Form)> {
+    let (rows, cols) = shape;
+    let mut found: Option<(String, Form)> = None;
+    let grouped = grouped_forms().map(|(ending, layout)| (ending, Form::Grouped(layout)));
+    // The dtype of plain numbers is looked up below.
+    let plain = [
+        ("ternary".to_owned(), Form::Ternary),
+        ("weight".to_owned(), Form::Dense(DenseType::F32)),
+    ];
+    for (ending, form) in plain.into_iter().chain(grouped) {
+        let name = format!("{slot}.{ending}");
+        if !account.contains(&name) {
+            continue;
+        }
+        if let Some((first, _)) = found {
+            return Err(account.error(Defect::BothForms {
+                first,
+                second: name,
+            }));
+        }
+        found = Some((name, form));
+    }
+    let Some((name, form)) = found else {
+        return Err(account.error(Defect::Missing {
+            tensor: format!("{slot}.*"),
+            hint: String::new(),
+        }));
+    };
+    let tensor = account.take(&name)?;
+    let bytes = |bytes: usize| {
+        tensor.expect_dtype(&[Dtype::U8], "U8")?;
+        tensor.expect_shape(&[bytes as u64])
+    };
+    let form = match form {
+        Form::Ternary => {
+            bytes(layout::ternary_bytes(rows, cols) + 4 * layout::padded_rows(rows))?;
+            form
+        }
+        Form::Grouped(layout) => {
+            bytes(layout.bytes(rows, cols))?;
+            form
+        }
+        Form::Dense(_) => {
+            tensor.expect_shape(&[rows as u64, cols as u64])?;
+            Form::Dense(dense::dense_type(&tensor)?)
+        }
+    };
+    Ok((name, form))
+}
+
+impl Source for PackedSource {
+    fn format(&self) -> Format {
+        self.format
+    }
+
+    fn is_packed(&self) -> bool {
+        true
+    }
+
+    fn config(&self) -> &Config {
+        &self.config
+    }
+
+    fn warnings(&self) -> &[String] {
+        &self.set.warnings
+    }
+
+    fn files(&self) -> Vec<&SourceFile> {
+        self.set.files().collect()
+    }
+
+    fn norm(&self, slot: NormSlot) -> Result<Vec<f32>> {
+        dense::vector(
+            &self
+                .set
+                .get(&format!("{slot}.weight"))
+                .expect("taken when the file was opened"),
+        )
+    }
+
+    fn source_bytes(&self, slot: MatrixSlot) -> u64 {
+        self.set
+            .get(&self.forms[&slot].0)
+            .map_or(0, |tensor| tensor.byte_len())
+    }
+
+    fn packed_bytes(&self, slot: MatrixSlot) -> u64 {
+        self.source_bytes(slot)
+    }
+
+    fn matrix(&self, slot: MatrixSlot, room: &Room<'_>) -> Result<Matrix> {
+        let (name, form) = &self.forms[&slot];
+        let (rows, cols) = slot.shape(&self.config);
+        let tensor = self.set.get(name).expect("taken when the file was opened");
+        let data = tensor.bytes_aligned(0, tensor.byte_len() as usize, ALIGNMENT, room)?;
+        let matrix = match *form {
+            Form::Ternary => {
+                let tiles = layout::ternary_bytes(rows, cols);
+                let scales = data.slice(tiles, data.len() - tiles);
+                Matrix::Ternary {
+                    rows,
+                    cols,
+                    tiles: data.slice(0, tiles),
+                    scales,
+                }
+            }
+            Form::Grouped(layout) => Matrix::Grouped {
+                rows,
+                cols,
+                layout,
+                data,
+            },
+            Form::Dense(dtype) => Matrix::Dense {
+                rows,
+                cols,
+                dtype,
+                data,
+            },
+        };
+        if self.verify {
+            check_finite(&matrix, |value, row| {
+                dense::not_finite(&tensor, value, vec![row as u64])
+            })?;
+        }
+        Ok(matrix)
+    }
+
+    fn screen(&self, _: &Matrix, _: usize, room: &Room<'_>) -> Result<Option<HeadScreen>> {
+        if !self.has_screen {
+            return Ok(None);
+        }
+        let slot = if self.config.tied {
+            MatrixSlot::Embedding
+        } else {
+            MatrixSlot::Head
+        };
+        let (rows, cols) = slot.shape(&self.config);
+        let tensor = self
+            .set
+            .get(&format!("{slot}.screen"))
+            .expect("taken when the file was opened");
+        let all = tensor.bytes_aligned(0, tensor.byte_len() as usize, ALIGNMENT, room)?;
+        let (data, floats) = (
+            layout::int8_bytes(rows, cols),
+            4 * layout::padded_rows(rows),
+        );
+        let rows = Matrix::Int8 {
+            rows,
+            cols,
+            data: all.slice(0, data),
+            scales: all.slice(data, floats),
+        };
+        let screen = HeadScreen {
+            rows,
+            error_norms: all.slice(data + floats, floats),
+        };
+        if self.verify {
+            // A negative or absent bound would make the head's search miss the best token.
+            let bad = |value: f32| !(value.is_finite() && value >= 0.0);
+            let scales = all.slice(data, 2 * floats);
+            if let Some(at) = scales.as_f32().iter().position(|&value| bad(value)) {
+                let found = scales.as_f32()[at].to_string();
+                let what = format!("tensor `{}`, number {at} after the codes", tensor.name());
+                return Err(tensor.error(Defect::Format {
+                    what,
+                    expected: "a finite number, not negative".into(),
+                    found,
+                }));
+            }
+        }
+        Ok(Some(screen))
+    }
+}
+
+/// Looks at scales, biases and plain numbers; codes cannot be wrong.
+fn check_finite(matrix: &Matrix, error: impl Fn(f32, usize) -> Error) -> Result<()> {
+    let (view, cols) = (matrix.view(), matrix.cols());
+    match matrix {
+        Matrix::Ternary { scales, .. } => {
+            match scales.as_f32().iter().position(|scale| !scale.is_finite()) {
+                Some(row) => Err(error(scales.as_f32()[row], row)),
+                None => Ok(()),
+            }
+        }
+        _ => {
+            let mut values = vec![0.0; cols];
+            for row in 0..matrix.rows() {
+                view.row_to_f32(row, &mut values);
+                if let Some(value) = values.iter().find(|value| !value.is_finite()) {
+                    return Err(error(*value, row));
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The configuration as a config.json of the Hugging Face form, in a fixed order.
+pub(crate) fn config_json(config: &Config) -> String {
+    config.to_json().to_string()
+}
+
+/// The first member in which two configurations differ. End tokens are no part of the weights, and may.
+fn first_difference(expected: &Config, found: &Config) -> Option<(String, String)> {
+    let (expected, found) = (expected.to_json(), found.to_json());
+    let members = expected.as_object().into_iter().flatten();
+    let differs = |name: &&String| !name.ends_with("_token_id") && expected[*name] != found[*name];
+    let name = members.map(|(name, _)| name).find(differs)?;
+    Some((
+        format!("{name} {}", json::describe(&expected[name])),
+        json::describe(&found[name]),
+    ))
+}
+
+/// Writes `source` as a packed file, from its first byte on, with at most a batch of matrices in memory at a time.
+///
+/// Errors: those of the source, [`Error::Write`], [`Error::Cancelled`]. What has been written by then is of no use.
+pub(crate) fn write(
+    source: &dyn Source,
+    identity: &str,
+    path: &Path,
+    file: &mut File,
+    options: &LoadOptions,
+    progress: &dyn Progress,
+) -> Result<()> {
+    let failed = |error| Error::write(path, error);
+    let config = source.config();
+    let slots: Vec<MatrixSlot> = MatrixSlot::all(config).collect();
+    let meter = Meter::new(
+        progress,
+        Phase::Convert,
+        slots.iter().map(|&slot| source.source_bytes(slot)).sum(),
+    );
+    let metadata = serde_json::json!({
+        "format": FORMAT,
+        "layout": LAYOUT_VERSION,
+        "source": identity,
+        "source_format": source.format().name(),
+        "config": config_json(config),
+    });
+    let mut entries = Entries::new(metadata, &slots, config);
+    file.seek(SeekFrom::Start(entries.data_start()))
+        .map_err(failed)?;
+    let threads = build::threads(options);
+    let head = if config.tied {
+        MatrixSlot::Embedding
+    } else {
+        MatrixSlot::Head
+    };
+    let mut rest = &slots[..];
+    while !rest.is_empty() {
+        let batch = batch_len(source, rest);
+        let (now, later) = rest.split_at(batch);
+        rest = later;
+        let arena = Arena::default();
+        // Read, not mapped: pages of a mapped source would count as this process's memory.
+        let room = Room {
+            arena: &arena,
+            map: false,
+        };
+        let matrices = build::in_parallel(threads, now, |&slot| {
+            let matrix = source.matrix(slot, &room)?;
+            meter.add(source.source_bytes(slot))?;
+            Ok(matrix)
+        })?;
+        for (slot, matrix) in now.iter().zip(matrices) {
+            let (dtype, shape) = match &matrix {
+                Matrix::Dense { dtype, .. } => {
+                    (dense_name(*dtype), vec![matrix.rows(), matrix.cols()])
+                }
+                _ => ("U8", vec![matrix.byte_len() as usize]),
+            };
+            let parts: Vec<&Bytes> = matrix.parts().collect();
+            entries
+                .append(
+                    file,
+                    &format!("{slot}.{}", ending(&matrix)),
+                    dtype,
+                    &shape,
+                    &parts,
+                )
+                .map_err(failed)?;
+            if *slot == head
+                && let Some(screen) = source.screen(&matrix, threads, &room)?
+            {
+                let parts: Vec<&Bytes> = screen.rows.parts().chain([&screen.error_norms]).collect();
+                let len = parts.iter().map(|part| part.len()).sum();
+                entries
+                    .append(file, &format!("{slot}.screen"), "U8", &[len], &parts)
+                    .map_err(failed)?;
+            }
+        }
+    }
+    let arena = Arena::default();
+    for slot in NormSlot::all(config) {
+        let norm = source.norm(slot)?;
+        let bytes: Vec<u8> = norm.iter().flat_map(|value| value.to_le_bytes()).collect();
+        entries
+            .append(
+                file,
+                &format!("{slot}.weight"),
+                "F32",
+                &[norm.len()],
+                &[&arena.copy(&bytes)?],
+            )
+            .map_err(failed)?;
+    }
+    for source_file in source.files() {
+        source_file.check_unchanged()?;
+    }
+    entries.finish(file).map_err(failed)?;
+    file.sync_all().map_err(failed)?;
+    meter.finish();
+    Ok(())
+}
+
+fn dense_name(dtype: DenseType) -> &'static str {
+    match dtype {
+        DenseType::Bf16 => "BF16",
+        DenseType::F16 => "F16",
+        DenseType::F32 => "F32",
+    }
+}
+
+/// How many of the next matrices are converted together.
+fn batch_len(source: &dyn Source, slots: &[MatrixSlot]) -> usize {
+    let mut bytes = 0;
+    slots
+        .iter()
+        .take_while(|&&slot| {
+            let fits = bytes == 0 || bytes + source.packed_bytes(slot) <= BATCH;
+            bytes += source.packed_bytes(slot);
+            fits
+        })
+        .count()
+}
+
+/// The header while the data is being written: its length is fixed beforehand, its content at the end.
+struct Entries {
+    header: Map<String, Value>,
+    reserved: usize,
+    offset: u64,
+    paddings: usize,
+}
+
+impl Entries {
+    fn new(metadata: Value, slots: &[MatrixSlot], config: &Config) -> Self {
+        // Longest ending, dtype, shape, two offsets of up to 15 digits, and a padding entry.
+        let entry = |name: String| name.len() + 240;
+        let matrices: usize = slots.iter().map(|slot| entry(slot.to_string())).sum();
+        let norms: usize = NormSlot::all(config)
+            .map(|slot| entry(slot.to_string()))
+            .sum();
+        let length = metadata.to_string().len() + matrices + norms + 1000;
+        let mut header = Map::new();
+        header.insert("__metadata__".to_owned(), metadata);
+        // The data begins on a page.
+        Entries {
+            header,
+            reserved: (8 + length).next_multiple_of(4096) - 8,
+            offset: 0,
+            paddings: 0,
+        }
+    }
+
+    fn data_start(&self) -> u64 {
+        8 + self.reserved as u64
+    }
+
+    fn append(
+        &mut self,
+        file: &mut File,
+        name: &str,
+        dtype: &str,
+        shape: &[usize],
+        parts: &[&Bytes],
+    ) -> std::io::Result<()> {
+        let begin = self.offset;
+        for part in parts {
+            file.write_all(part)?;
+            self.offset += part.len() as u64;
+        }
+        self.add(name.to_owned(), dtype, shape, begin);
+        let padding = self.offset.next_multiple_of(ALIGNMENT as u64) - self.offset;
+        if padding > 0 {
+            let begin = self.offset;
+            file.write_all(&[0; ALIGNMENT][..padding as usize])?;
+            self.offset += padding;
+            self.add(
+                format!("padding.{}", self.paddings),
+                "U8",
+                &[padding as usize],
+                begin,
+            );
+            self.paddings += 1;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, name: String, dtype: &str, shape: &[usize], begin: u64) {
+        let entry = serde_json::json!({ "dtype": dtype, "shape": shape, "data_offsets": [begin, self.offset] });
+        self.header.insert(name, entry);
+    }
+
+    /// Writes the header into the room that was left for it.
+    fn finish(self, file: &mut File) -> std::io::Result<()> {
+        let (reserved, header) = (self.reserved, Value::Object(self.header).to_string());
+        assert!(header.len() <= reserved, "the header's bound holds");
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(&(reserved as u64).to_le_bytes())?;
+        file.write_all(header.as_bytes())?;
+        file.write_all(&vec![b' '; reserved - header.len()])
+    }
+}
