@@ -1,5 +1,5 @@
 import type { ChatEvent, ChatParams } from '../chat/types.js'
-import { invalidRequest } from './errors.js'
+import { invalidRequest, quote } from './errors.js'
 import { newAnswer, toWireUsage } from './answer.js'
 import { readForm, readSampling, type AnswerForm } from './request.js'
 import { chatValidator } from './schema.js'
@@ -33,7 +33,7 @@ export function readChat(body: ChatBody, form: AnswerForm, defaults: RequestDefa
   if (typeof choice === 'object' && choice !== null) {
     const { name } = choice.function
     if (!body.tools?.some((tool) => tool.function.name === name)) {
-      throw invalidRequest(`tool_choice names ${JSON.stringify(name)}, which is not among tools`, 'tool_choice')
+      throw invalidRequest(`tool_choice names ${quote(name)}, which is not among tools`, 'tool_choice')
     }
   }
   return {

@@ -43,9 +43,14 @@ export function invalidRequest(message: string, param?: string, options: ApiErro
   return new ApiError(400, message, { ...options, param })
 }
 
+/** Text of a request inside a message: quoted, and never the whole of something huge. */
+export function quote(text: string): string {
+  return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text)
+}
+
 /** 404: the request names a model that is not served here. */
 export function modelNotFound(model: string): ApiError {
-  return new ApiError(404, `The model ${JSON.stringify(model)} does not exist here.`, {
+  return new ApiError(404, `The model ${quote(model)} does not exist here.`, {
     param: 'model',
     code: 'model_not_found',
   })

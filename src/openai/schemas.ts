@@ -14,6 +14,8 @@ const MAX_STOP_LENGTH = 4096
 /** Sampling fields, the same in both kinds of request. */
 const sampling: Readonly<Record<string, JsonSchema>> = {
   model: optional('string', 'Echoed in the answer. Checked only when the server runs with MAPLE_STRICT_MODEL.', {
+    // It comes back in every chunk of a stream.
+    maxLength: 1000,
     examples: ['maple-preview'],
   }),
   max_tokens: optional('integer', 'Most tokens to generate; capped at MAPLE_MAX_NEW_TOKENS_LIMIT.', { minimum: 1 }),

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { TextDecoder } from 'node:util'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import type { RequestHandler } from 'express'
-import { ApiError, invalidRequest } from '../../openai/errors.js'
+import { ApiError, invalidRequest, quote } from '../../openai/errors.js'
 import { parseJson } from '../../openai/json.js'
 
 /** How much more than the limit is read and thrown away, so that the client gets to read the 413. */
@@ -30,7 +30,7 @@ function textDecoder(contentType: string | undefined): TextDecoder {
   const charset = /;\s*charset\s*=\s*"?([^\s";]*)/i.exec(contentType ?? '')?.[1]?.toLowerCase() ?? 'utf-8'
   if (charset === 'utf-8' || charset === 'utf8' || charset === 'us-ascii') return new TextDecoder('utf-8')
   if (/^utf-16(le|be)?$/.test(charset)) return new TextDecoder(charset)
-  throw unsupported(`The charset ${JSON.stringify(charset)} is not supported; send UTF-8.`)
+  throw unsupported(`The charset ${quote(charset)} is not supported; send UTF-8.`)
 }
 
 /** The inflated form of a body. */
@@ -48,7 +48,7 @@ function inflate(req: IncomingMessage): { stream: Readable; coding: string | und
     case 'br':
       return { stream: req.pipe(createBrotliDecompress()), coding }
     default:
-      throw unsupported(`The content coding ${JSON.stringify(coding)} is not supported.`, {
+      throw unsupported(`The content coding ${quote(coding)} is not supported.`, {
         'Accept-Encoding': 'gzip, deflate, br',
       })
   }

@@ -4,7 +4,7 @@ import type { Logger } from '../logger.js'
 
 /** 404 for every path that no route took. */
 export const notFound: RequestHandler = (req) => {
-  throw new ApiError(404, `Unknown request URL: ${req.method} ${req.path}`, { code: 'unknown_url' })
+  throw new ApiError(404, `Unknown request URL: ${req.method} ${req.path.slice(0, 200)}`, { code: 'unknown_url' })
 }
 
 /** The last middleware: every error of a request becomes the OpenAI error shape, and those of our own go to the log. */
