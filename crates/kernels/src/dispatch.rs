@@ -4,7 +4,7 @@ use crate::arch;
 #[cfg(target_arch = "x86_64")]
 use crate::arch::x86_64;
 use crate::float::FloatFns;
-use crate::mat::{DenseStrip, GroupedStrip, Int8Strip, TernaryStrip};
+use crate::mat::{GroupedStrip, Int8Strip, TernaryStrip};
 use crate::rows::{QuantizeRow, Rows};
 use std::fmt;
 use std::str::FromStr;
@@ -93,7 +93,6 @@ pub struct Kernels {
     pub(crate) ternary: TernaryFns,
     pub(crate) grouped: GroupedFns,
     pub(crate) int8: Int8Fns,
-    pub(crate) dense: DenseFns,
     pub(crate) float: FloatFns,
     pub(crate) read: unsafe fn(&[u8]) -> u64,
 }
@@ -128,11 +127,6 @@ pub(crate) struct Int8Fns {
     pub float: for<'a> unsafe fn(&Int8Strip<'a>, &Rows, &[u32], &mut [f32]),
     pub int16: for<'a> unsafe fn(&Int8Strip<'a>, &Rows, &[u32], &mut [f32]),
     pub int8: for<'a> unsafe fn(&Int8Strip<'a>, &Rows, &[u32], &mut [f32]),
-}
-
-/// Plain float strips; always in `f32`.
-pub(crate) struct DenseFns {
-    pub float: for<'a> unsafe fn(&DenseStrip<'a>, &Rows, &[u32], &mut [f32]),
 }
 
 impl Kernels {

@@ -61,6 +61,6 @@ pub fn strip_product(
         Mat::Grouped(m) => by_precision!(grouped, m.strip(strip)),
         Mat::Int8(m) => by_precision!(int8, m.strip(strip)),
         // SAFETY: as above.
-        Mat::Dense(m) => unsafe { (kernels.dense.float)(&m.strip(strip), x, idx, out) },
+        Mat::Dense(m) => unsafe { (kernels.float.dense)(&m.strip(strip), x, idx, out) },
     }
 }

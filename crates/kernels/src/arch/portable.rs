@@ -5,7 +5,7 @@ macro_rules! portable {
     ($features:literal) => {
         mod portable {
             use crate::arch::scalar;
-            use crate::mat::{DenseStrip, GroupedStrip, Int8Strip, TernaryStrip};
+            use crate::mat::{GroupedStrip, Int8Strip, TernaryStrip};
             use crate::rows::{QuantizeRow, Rows};
 
             $crate::arch::portable::portable!(@fn $features, quantize_float = quantize::float(row: QuantizeRow<'_>));
@@ -17,8 +17,6 @@ macro_rules! portable {
                 w: &GroupedStrip<'_>, x: &Rows, idx: &[u32], out: &mut [f32]));
             $crate::arch::portable::portable!(@fn $features, int8_float = int8::float(
                 w: &Int8Strip<'_>, x: &Rows, idx: &[u32], out: &mut [f32]));
-            $crate::arch::portable::portable!(@fn $features, dense_float = dense::float(
-                w: &DenseStrip<'_>, x: &Rows, idx: &[u32], out: &mut [f32]));
         }
     };
     (@fn $features:literal, $name:ident = $module:ident::$body:ident($($arg:ident: $type:ty),*)) => {

@@ -4,6 +4,8 @@
 //! them, whatever the registers hold, and each method is a correctly rounded IEEE operation or a plain selection. So the
 //! results are the same bits everywhere.
 
+use crate::half::bf16_to_f32;
+
 /// Lanes in a vector, and the width of every reduction.
 pub(crate) const LANES: usize = 16;
 
@@ -23,6 +25,15 @@ pub(crate) trait Lanes: Copy {
     unsafe fn store(self, p: *mut f32);
     /// Reads sixteen half-precision values; they must be finite.
     unsafe fn load_f16(p: *const u16) -> Self;
+    /// Reads sixteen bfloat16 values.
+    #[inline(always)]
+    unsafe fn load_bf16(p: *const u16) -> Self {
+        // SAFETY: sixteen readable values, by contract.
+        unsafe {
+            let bits = p.cast::<[u16; LANES]>().read_unaligned();
+            Self::load(bits.map(bf16_to_f32).as_ptr())
+        }
+    }
     /// Writes sixteen half-precision values, rounded to nearest even; the lanes must be within the f16 range or NaN.
     unsafe fn store_f16(self, p: *mut u16);
     /// `self + o`.

@@ -5,12 +5,15 @@
 
 pub mod activation;
 pub mod attention;
+pub(crate) mod dense;
 pub(crate) mod lanes;
 pub mod norm;
 pub mod rope;
 #[cfg(test)]
 mod tests;
 
+use crate::mat::DenseStrip;
+use crate::rows::Rows;
 use attention::AttendFn;
 
 type Unary = unsafe fn(*mut f32, usize);
@@ -32,6 +35,7 @@ pub struct FloatFns {
     pub(crate) merge: Binary,
     pub(crate) finish: unsafe fn(*const f32, *mut f32, usize),
     pub(crate) narrow: unsafe fn(*const f32, *mut u16, usize),
+    pub(crate) dense: for<'a> unsafe fn(&DenseStrip<'a>, &Rows, &[u32], &mut [f32]),
 }
 
 /// Instantiates every float operation for one [`lanes::Lanes`] type, with the target features it needs, as `FLOAT`.
@@ -50,12 +54,15 @@ macro_rules! float_table {
             merge: stamped::merge,
             finish: stamped::finish,
             narrow: stamped::narrow,
+            dense: stamped::dense,
         };
 
         mod stamped {
             use super::*;
             use $crate::float::attention::{self, KeyChunk};
-            use $crate::float::{activation, norm, rope};
+            use $crate::float::{activation, dense, norm, rope};
+            use $crate::mat::DenseStrip;
+            use $crate::rows::Rows;
 
             $crate::float::float_table!(@fn ($($features)?) rmsnorm = norm::rmsnorm::<$lanes>(
                 x: *const f32, weight: *const f32, eps: f32, out: *mut f32, n: usize));
@@ -77,6 +84,8 @@ macro_rules! float_table {
                 record: *const f32, out: *mut f32, n: usize));
             $crate::float::float_table!(@fn ($($features)?) narrow = attention::narrow::<$lanes>(
                 x: *const f32, out: *mut u16, n: usize));
+            $crate::float::float_table!(@fn ($($features)?) dense = dense::dense::<$lanes>(
+                w: &DenseStrip<'_>, x: &Rows, idx: &[u32], out: &mut [f32]));
         }
     };
     (@fn ($($features:literal)?) $name:ident = $module:ident::$body:ident::<$lanes:ty $(, $element:ty)?>($($arg:ident: $type:ty),*)) => {

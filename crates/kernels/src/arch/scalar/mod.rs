@@ -1,7 +1,6 @@
 //! The reference: plain loops. The float products are written so that compilers vectorise them over rows or columns
 //! without reordering a sum; the rooms with intrinsics recompile some of them with their own instruction set.
 
-pub(crate) mod dense;
 pub(crate) mod grouped;
 pub(crate) mod int8;
 pub(crate) mod lanes;
@@ -9,7 +8,7 @@ pub(crate) mod quantize;
 pub(crate) mod stream;
 pub(crate) mod ternary;
 
-use crate::dispatch::{DenseFns, GroupedFns, Int8Fns, Isa, Kernels, QuantizeFns, TernaryFns};
+use crate::dispatch::{GroupedFns, Int8Fns, Isa, Kernels, QuantizeFns, TernaryFns};
 
 pub(crate) static KERNELS: Kernels = Kernels {
     isa: Isa::Scalar,
@@ -32,9 +31,6 @@ pub(crate) static KERNELS: Kernels = Kernels {
         float: int8::float,
         int16: int8::int16,
         int8: int8::int8,
-    },
-    dense: DenseFns {
-        float: dense::float,
     },
     float: lanes::FLOAT,
     read: stream::read,

@@ -41,6 +41,14 @@ impl Lanes for Whole {
         Self(unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(p.cast())) })
     }
     #[inline(always)]
+    unsafe fn load_bf16(p: *const u16) -> Self {
+        // SAFETY: AVX-512F is available and sixteen values are readable, by the trait's contract.
+        unsafe {
+            let bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(p.cast()));
+            Self(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(bits)))
+        }
+    }
+    #[inline(always)]
     unsafe fn store_f16(self, p: *mut u16) {
         // SAFETY: AVX-512F is available and sixteen values are writable, by the trait's contract.
         unsafe {

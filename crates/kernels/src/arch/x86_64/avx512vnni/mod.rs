@@ -7,7 +7,7 @@ mod stream;
 mod ternary;
 mod vector;
 
-use crate::dispatch::{DenseFns, GroupedFns, Int8Fns, Isa, Kernels, QuantizeFns, TernaryFns};
+use crate::dispatch::{GroupedFns, Int8Fns, Isa, Kernels, QuantizeFns, TernaryFns};
 
 /// Whether the CPU and the operating system support what the kernels of this room use.
 pub(crate) fn is_available() -> bool {
@@ -44,9 +44,6 @@ pub(crate) static KERNELS: Kernels = Kernels {
         float: portable::int8_float,
         int16: int8::int16,
         int8: int8::int8,
-    },
-    dense: DenseFns {
-        float: portable::dense_float,
     },
     float: lanes::FLOAT,
     read: stream::read,

@@ -50,6 +50,17 @@ impl Lanes for Halves {
         }
     }
     #[inline(always)]
+    unsafe fn load_bf16(p: *const u16) -> Self {
+        // SAFETY: AVX2 is available and sixteen values are readable, by the trait's contract.
+        unsafe {
+            let widen = |half| {
+                let bits = _mm256_cvtepu16_epi32(_mm_loadu_si128(half));
+                _mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits))
+            };
+            Self(widen(p.cast()), widen(p.add(8).cast()))
+        }
+    }
+    #[inline(always)]
     unsafe fn store_f16(self, p: *mut u16) {
         // SAFETY: F16C is available and sixteen values are writable, by the trait's contract.
         unsafe {

@@ -114,7 +114,6 @@ macro_rules! tables {
                 int16: products::int8_int16,
                 int8: products::int8_int8,
             },
-            dense: $crate::dispatch::DenseFns { float: portable::dense_float },
             float: $float,
             read: products::read,
         };
