@@ -53,7 +53,12 @@ export interface GenerateParams {
 
 /** One generated token, or the end of the answer. */
 export type TokenEvent =
-  | { readonly token: number; readonly finishReason?: undefined }
+  | {
+      readonly token: number
+      readonly finishReason?: undefined
+      /** Prompt tokens whose KV entries were reused, so that a reader that leaves early knows too. */
+      readonly cachedTokens?: number | undefined
+    }
   | {
       readonly token?: undefined
       readonly finishReason: 'stop' | 'length'

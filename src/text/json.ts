@@ -31,7 +31,11 @@ const WORDS: readonly (readonly [string, null | boolean])[] = [
   ['false', false],
 ]
 
-function integer(digits: string): number | bigint {
+/** Longer integers are refused, as Python does: turning them into numbers takes more than linear time. */
+const MAX_DIGITS = 4300
+
+function integer(digits: string): number | bigint | undefined {
+  if (digits.length > MAX_DIGITS) return undefined
   const value = Number(digits)
   if (!Number.isSafeInteger(value)) return BigInt(digits)
   return value === 0 ? 0 : value

@@ -1,4 +1,5 @@
 import { createError } from '../errors.js'
+import { Str } from './str.js'
 import type { ChatTemplate } from './template.js'
 import { TemplateError } from './template.js'
 import type { Tokenizer } from './tokenizer.js'
@@ -32,6 +33,10 @@ export class TextModelOf implements TextModel {
     return this.parts.endTokens
   }
 
+  get turnStart(): number | undefined {
+    return this.parts.tokenizer?.addedId('<|im_start|>')
+  }
+
   get warnings(): readonly string[] {
     return this.parts.warnings
   }
@@ -61,7 +66,7 @@ export class TextModelOf implements TextModel {
     return this.tokenizer.detokenizer(special)
   }
 
-  render({ messages, tools, addGenerationPrompt = true, variables = {} }: RenderInput): RenderedPrompt {
+  render({ messages, tools, addGenerationPrompt = true, variables = {}, suffix }: RenderInput): RenderedPrompt {
     const { template, toolTemplate, namedTokens } = this.parts
     if (template === undefined) {
       throw createError(
@@ -79,7 +84,7 @@ export class TextModelOf implements TextModel {
     ])
     try {
       const text = ((withTools && toolTemplate) || template).render(data, namedTokens)
-      return { text: text.text, pieces: this.tokenizer.cut(text) }
+      return suffix === undefined ? text : Str.concat([text, Str.own(suffix(text))])
     } catch (error) {
       if (!(error instanceof TemplateError)) throw error
       throw createError('INVALID_REQUEST', `The chat template refuses this conversation: ${error.message}`, {
@@ -90,6 +95,6 @@ export class TextModelOf implements TextModel {
   }
 
   async encodePrompt(prompt: RenderedPrompt, options?: EncodeOptions): Promise<Uint32Array> {
-    return this.tokenizer.encodePieces(prompt.pieces, options)
+    return this.tokenizer.encodePieces(this.tokenizer.cut(prompt), options)
   }
 }

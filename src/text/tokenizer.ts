@@ -5,7 +5,11 @@ import { StreamDetokenizer } from './detokenize.js'
 import type { AddedToken, TokenizerFile } from './tokenizer-file.js'
 import { createSplitter, type Splitter } from './split.js'
 import { Str } from './str.js'
-import type { Detokenizer, EncodeOptions, PromptPiece } from './types.js'
+import type { Detokenizer, EncodeOptions, RenderedPrompt } from './types.js'
+
+/** Text to be encoded as plain text whatever it spells, or one control token. */
+type PromptPiece =
+  { readonly text: string; readonly token?: undefined } | { readonly text: string; readonly token: number }
 
 /** Markers that the chat grammar reads: text of the answer, even where a tokenizer flags them as special. */
 const MARKERS = /^<\/?(think|tool_call|tool_response)>$/
@@ -53,7 +57,7 @@ export class Tokenizer {
   }
 
   /** Cuts a text at the control tokens that lie wholly inside its own stretches. */
-  cut(text: Str): PromptPiece[] {
+  cut(text: RenderedPrompt): PromptPiece[] {
     const pieces: PromptPiece[] = []
     let done = 0
     const plain = (end: number): void => {
@@ -68,10 +72,10 @@ export class Tokenizer {
         if (start < done || (token.singleWord && touchesWord(text.text, start, end))) continue
         plain(token.lstrip ? done + text.text.slice(done, start).trimEnd().length : start)
         pieces.push({ text: token.content, token: token.id })
-        done = token.rstrip ? text.length - text.text.slice(end).trimStart().length : end
+        done = token.rstrip ? text.text.length - text.text.slice(end).trimStart().length : end
       }
     }
-    plain(text.length)
+    plain(text.text.length)
     return pieces
   }
 

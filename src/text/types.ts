@@ -11,19 +11,17 @@ export interface RenderInput {
   readonly messages: readonly unknown[]
   readonly tools?: readonly unknown[] | undefined
   readonly addGenerationPrompt?: boolean | undefined
+  /** Text to append as the template's own, decided on what it rendered. */
+  readonly suffix?: ((rendered: RenderedPrompt) => string) | undefined
   /** More variables, by name. */
   readonly variables?: Readonly<Record<string, unknown>> | undefined
 }
 
-/** A rendered prompt: its text, and the same text cut into plain stretches and the template's own control tokens. */
+/** A rendered prompt: its text, and which stretches of it the template wrote itself, as pairs [start, end). */
 export interface RenderedPrompt {
   readonly text: string
-  readonly pieces: readonly PromptPiece[]
+  readonly own: readonly number[]
 }
-
-/** Text to be encoded as plain text whatever it spells, or one control token. */
-export type PromptPiece =
-  { readonly text: string; readonly token?: undefined } | { readonly text: string; readonly token: number }
 
 /** When an encoding gives up. */
 export interface EncodeOptions {
@@ -37,6 +35,8 @@ export interface TextModel {
   readonly hasTemplate: boolean
   /** Ids that end an answer, smallest first. */
   readonly endTokens: readonly number[]
+  /** Id of the control token that starts a turn, where there is one. */
+  readonly turnStart: number | undefined
   /** Things worth telling the operator, one line each. */
   readonly warnings: readonly string[]
   /** Ids of a text; spellings of control tokens become those tokens unless `special` is false [true]. */
@@ -46,7 +46,7 @@ export interface TextModel {
   /** Text of ids, as a stream of them would give it; `special` shows control tokens too [false]. */
   detokenize(ids: Iterable<number>, options?: { special?: boolean }): string
   detokenizer(options?: { special?: boolean }): Detokenizer
-  /** Renders the chat template. Throws `INVALID_REQUEST` when there is none, or when it raises. */
+  /** Renders the chat template, with `suffix` as more of its own text. Throws `INVALID_REQUEST` when there is none, or when it raises. */
   render(input: RenderInput): RenderedPrompt
   /** Ids of a rendered prompt, giving way to other work every few milliseconds. */
   encodePrompt(prompt: RenderedPrompt, options?: EncodeOptions): Promise<Uint32Array>
