@@ -1,34 +1,18 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import ts from 'typescript'
 import { resolveModel } from '../../src/hub/index.js'
+import { buildSources } from '../build.js'
 import { FakeHub, sha256, shardedRepo } from './fake-hub.js'
 
 t.setTimeout(180_000)
 
 const files = shardedRepo(3, 400_000)
 
-/** The hub's sources as plain JavaScript, so that a child starts in a moment. */
-const program = ((): string => {
-  const root = fileURLToPath(new URL('../..', import.meta.url))
-  const built = t.testdir({ 'package.json': '{"type":"module"}' })
-  const hub = readdirSync(join(root, 'src', 'hub')).map((name) => join('src', 'hub', name))
-  for (const name of [...hub, 'src/errors.ts', '__test__/hub/start-child.ts'].filter((name) => name.endsWith('.ts'))) {
-    const target = join(built, name.replace(/ts$/, 'js'))
-    mkdirSync(dirname(target), { recursive: true })
-    const options = { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 }
-    writeFileSync(
-      target,
-      ts.transpileModule(readFileSync(join(root, name), 'utf8'), { compilerOptions: options }).outputText,
-    )
-  }
-  return join(built, '__test__', 'hub', 'start-child.js')
-})()
+const program = join(buildSources(t, ['__test__/hub/start-child.ts']), '__test__', 'hub', 'start-child.js')
 
 async function setUp(t: Test) {
   const hub = await FakeHub.start()

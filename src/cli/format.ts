@@ -22,3 +22,14 @@ export function formatDuration(seconds: number): string {
   if (whole < 3600) return `${Math.floor(whole / 60)}:${pad(whole % 60)} min`
   return `${Math.floor(whole / 3600)}:${pad(Math.floor((whole % 3600) / 60))} h`
 }
+
+/** A large count in words: `20.2 billion`. */
+export function formatCount(count: number): string {
+  for (const [size, name] of [
+    [1e9, 'billion'],
+    [1e6, 'million'],
+  ] as const) {
+    if (count >= size) return `${(count / size).toFixed(count / size >= 100 ? 0 : 1)} ${name}`
+  }
+  return String(count)
+}

@@ -44,6 +44,11 @@ export function readEnvironment(env: Env): HubEnvironment {
   }
 }
 
+/** The cache folder that the official tools share. */
+export function hubCacheDir(env: Env): string {
+  return readEnvironment(env).cacheDir
+}
+
 /** Folder for this program's own packed files: `MAPLE_CACHE`, else `maple-cpu` in the user's cache folder. */
 export function packedCacheDir(env: Env): string {
   const value = env['MAPLE_CACHE']?.trim()

@@ -1,3 +1,3 @@
-export { packedCacheDir } from './environment.js'
+export { hubCacheDir, packedCacheDir } from './environment.js'
 export { resolveModel } from './resolve.js'
 export type { DownloadProgress, Env, ResolveOptions, ResolvedModel } from './types.js'

@@ -1,5 +1,6 @@
 import { readFile, stat, statfs } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { HubError, InvalidArgumentError, ModelError, StorageError } from '../errors.js'
 import { RevisionMissingError, type RemoteFile, describeFile, listRepo } from './api.js'
 import { RepoCache } from './cache.js'
@@ -15,12 +16,15 @@ import { findSnapshot } from './snapshot.js'
 import { cacheFault } from './storage.js'
 import type { ResolveOptions, ResolvedModel } from './types.js'
 
+/** The small model that comes with the package. */
+const sprout = fileURLToPath(new URL('../../models/sprout', import.meta.url))
+
 const parallelFiles = 4
 const parallelQueries = 8
 const maxTextBytes = 512 * 1024 * 1024
 
 /**
- * Finds a model's files: a path on this disk as it is, a name on the hub through the official cache, fetching what is missing.
+ * Finds a model's files: a path on this disk as it is, `sprout` in the package, a name on the hub through the official cache, fetching what is missing.
  *
  * @throws MapleError with one of the codes `MODEL_NOT_FOUND`, `INVALID_CHECKPOINT`, `INVALID_ARGUMENT`, `HUB_UNREACHABLE`, `HUB_AUTH`, `HUB_GATED`, `HUB_NOT_FOUND`,
  * `HUB_BAD_RESPONSE`, `DISK_FULL`, `CACHE_NOT_WRITABLE`, `OFFLINE`, `READ_FAILED`, `WRITE_FAILED`
@@ -35,7 +39,15 @@ export async function resolveModel(spec: string, options: ResolveOptions): Promi
   }
   options.signal?.throwIfAborted()
   const path = spec.startsWith('~') ? expandPath(spec, options.env) : resolve(spec)
-  if (await exists(path)) return { path, repoId: undefined, revision: undefined, commit: undefined, warnings: [] }
+  const local = { repoId: undefined, revision: undefined, commit: undefined, warnings: [] }
+  if (await exists(path)) return { ...local, path }
+  if (spec === 'sprout') {
+    if (await exists(sprout)) return { ...local, path: sprout }
+    throw new ModelError(
+      'MODEL_NOT_FOUND',
+      'This copy of maple-cpu came without its small model, sprout. Reinstall it, or name another model.',
+    )
+  }
   if (/^(?:[./~\\]|[A-Za-z]:[\\/])/.test(spec))
     throw new ModelError('MODEL_NOT_FOUND', `There is no file or folder ${printable(path)}.`)
   const repo = parseRepoId(spec)
@@ -72,7 +84,7 @@ class Resolution {
     const { id, revision } = this.#repo
     const known = await findSnapshot(this.#cache, this.#repo)
     const cached = known?.missing.length === 0 ? this.#done(known.commit, known.entry) : undefined
-    if (this.#environment.offline) {
+    if (this.#environment.offline || this.#options.localOnly) {
       if (cached !== undefined) return cached
       throw this.#offlineError(known?.missing)
     }
@@ -235,9 +247,15 @@ class Resolution {
       missing === undefined
         ? `nothing of ${id} at revision ${revision} is in the cache`
         : `${missing.slice(0, 6).join(', ')}${missing.length > 6 ? ` and ${missing.length - 6} more` : ''} of ${id} ${missing.length === 1 ? 'is' : 'are'} not in the cache`
+    const [why, how] = this.#options.localOnly
+      ? ['Only this disk is looked at', 'Fetch it first']
+      : [
+          'HF_HUB_OFFLINE is set',
+          'Start once with HF_HUB_OFFLINE=0, or fill the cache on another machine and copy it here',
+        ]
     return new HubError(
       'OFFLINE',
-      `HF_HUB_OFFLINE is set, and ${what} ${this.#environment.cacheDir}. Start once with HF_HUB_OFFLINE=0, or fill the cache on another machine ("hf download ${id}") and copy it here, or name a local folder instead.`,
+      `${why}, and ${what} ${this.#environment.cacheDir}. ${how} ("hf download ${id}"), or name a local folder instead.`,
     )
   }
 

@@ -12,6 +12,8 @@ export interface DownloadProgress {
 export interface ResolveOptions {
   /** Where `HF_HOME`, `HF_TOKEN`, `HF_ENDPOINT` and the like are looked up. */
   readonly env: Env
+  /** Look at this disk only, as if the hub were out of reach [false]. */
+  readonly localOnly?: boolean | undefined
   /** Aborting rejects with the signal's reason; what was fetched is kept and resumed by the next call. */
   readonly signal?: AbortSignal | undefined
   /** Called at most ten times a second, and once at the end. What it throws is ignored. */
