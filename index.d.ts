@@ -9,5 +9,160 @@
  */
 export declare const __napiBindingTarget: 'native' | 'wasm32-wasi' | 'wasm32-wasip1'
 
+/** Hand one to `NativeModel.load` or `logits`; `cancel()` makes that call reject with the code `CANCELLED`. */
+export declare class Cancellation {
+  /** A handle for one call. */
+  constructor()
+  /** Stops the call as soon as it can be stopped; once it has settled, does nothing. */
+  cancel(): void
+}
+
+/** An answer in work. Letting go of it cancels it. */
+export declare class NativeGeneration {
+  /**
+   * Waits for tokens, then brings all there are; after the end, brings the end again. A reader that does not pull
+   * pauses the generation.
+   */
+  next(): Promise<NativeChunk>
+  /** Ends the answer; a pull that waits rejects with the code `CANCELLED` at once. */
+  cancel(): void
+}
+
+/** A loaded model and the thread that runs it. */
+export declare class NativeModel {
+  /** What was loaded and how it runs. */
+  get info(): NativeModelInfo
+  /** Starts an answer to a prompt of token ids. */
+  generate(prompt: Uint32Array, params?: NativeGenerateParams | undefined | null): NativeGeneration
+  /**
+   * The logits after each of the asked positions (ascending; none: the last), one row after the other, from the head
+   * at source precision.
+   */
+  logits(ids: Uint32Array, positions?: Array<number> | undefined | null, cancellation?: Cancellation | undefined | null): Promise<Float32Array>
+  /**
+   * Ends everything in work with the code `DISPOSED`, lets the step in hand finish, and frees the model. May be called
+   * again, and from several places at once; each call resolves when the model is gone.
+   */
+  dispose(): Promise<void>
+}
+
+/**
+ * Loads the checkpoint at `path`. What `onProgress` throws is ignored. Rejects with the code `CANCELLED` when the handle is
+ * cancelled.
+ */
+export declare function loadModel(path: string, options?: NativeLoadOptions | undefined | null, onProgress?: ((progress: NativeLoadProgress) => void) | undefined | null, cancellation?: Cancellation | undefined | null): Promise<NativeModel>
+
+/** What a pull brought. */
+export interface NativeChunk {
+  /** The new tokens; empty only where the answer has ended. */
+  tokens: Uint32Array
+  /** Set on the last chunk: `stop` or `length`. */
+  finishReason?: 'stop' | 'length'
+  /** Tokens of the prompt; 0 before the last chunk. */
+  promptTokens: number
+  /** Prompt tokens whose KV entries were reused; 0 before the last chunk. */
+  cachedTokens: number
+  /** Tokens generated, an end token included; 0 before the last chunk. */
+  completionTokens: number
+}
+
+/** How one answer is to be drawn. Absent means the default in brackets. */
+export interface NativeGenerateParams {
+  /** Most tokens to generate [until the context is full]. */
+  maxTokens?: number
+  /** 0 is greedy [0.6]. */
+  temperature?: number
+  /** Keep the k likeliest tokens; 0 or -1 turns it off [20]. */
+  topK?: number
+  /** Smallest set whose mass reaches this, in (0, 1] [0.95]. */
+  topP?: number
+  /** Above 1 discourages tokens of prompt and answer [1]. */
+  repetitionPenalty?: number
+  /** Folded to 64 bits [random]. */
+  seed?: bigint
+  /** Go on past end tokens [false]. */
+  ignoreEos?: boolean
+  /** Ids that end the answer [the checkpoint's]. */
+  endTokens?: Array<number>
+  /** Prompt positions worth keeping a reusable state of. */
+  snapshotAt?: Array<number>
+}
+
+/** How to load and run a model. Absent means the default in brackets. */
+export interface NativeLoadOptions {
+  /** `float32`, `int16` or `int8` [`int16`]. */
+  dtype?: string
+  /** A kernel set by name [the best this CPU has]. */
+  isa?: string
+  /** Compute threads; 0 is as many as the process may use [0]. */
+  threads?: number
+  /** Most tokens of prompt and answer together [what the checkpoint was made for]. */
+  contextLength?: number
+  /** Pack exactly ternary matrices to two bits [true]. */
+  packExperts?: boolean
+  /** Make the attention projections ternary by the rule the model was trained with [false]. */
+  ternarizeAttention?: boolean
+  /** Map files instead of reading them [true]. */
+  mmap?: boolean
+  /** Folder for packed copies of checkpoints [none is made]. */
+  cacheFolder?: string
+  /** Answers in work at once; further ones wait [16]. */
+  maxSequences?: number
+  /** Most bytes of KV state kept for later prompts; 0 keeps none [1 GiB]. */
+  prefixCacheBytes?: number
+  /** Most rows of one step [512]. */
+  stepRows?: number
+}
+
+/** How far loading is. */
+export interface NativeLoadProgress {
+  /** `convert` while a packed copy is made, else `load`. */
+  phase: 'convert' | 'load'
+  /** Bytes done. */
+  loadedBytes: number
+  /** Bytes in all. */
+  totalBytes: number
+}
+
+/** What was loaded and how it runs. */
+export interface NativeModelInfo {
+  /** The folder or file the weights came from. */
+  modelPath: string
+  /** Number of token ids. */
+  vocabSize: number
+  /** Layers. */
+  layers: number
+  /** Width of the residual stream. */
+  hiddenSize: number
+  /** Experts of a layer. */
+  experts: number
+  /** Experts a token is sent to. */
+  expertsPerToken: number
+  /** Keys a sliding layer's query sees. */
+  slidingWindow: number
+  /** Largest number of tokens of prompt and answer together. */
+  contextLength: number
+  /** Numeric mode: `float32`, `int16` or `int8`. */
+  dtype: string
+  /** Kernel set in use. */
+  isa: string
+  /** The attention code path. */
+  attention: string
+  /** Compute threads. */
+  threads: number
+  /** Experts whose three matrices are all held at two bits a weight. */
+  packedExperts: number
+  /** Seconds that loading took. */
+  loadSeconds: number
+  /** Bytes of weights held or mapped. */
+  weightBytes: number
+  /** The checkpoint's layout: `hf`, `mlx`, `gguf`, `packed`. */
+  format: string
+  /** Ids that end an answer, as config.json and generation_config.json have them. */
+  endTokens: Array<number>
+  /** Things worth telling the operator, one line each. */
+  warnings: Array<string>
+}
+
 /** The version of the addon; the package compares it with its own when it loads. */
 export declare function version(): string

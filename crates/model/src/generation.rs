@@ -204,12 +204,29 @@ impl<T> Reply<T> {
     pub(crate) fn is_abandoned(&self) -> bool {
         lock(&self.0).abandoned
     }
+
+    fn abandon(&self) {
+        lock(&self.0).abandoned = true;
+    }
 }
 
 /// A value that is being worked out. Dropping it cancels the work.
 pub struct Pending<T> {
     pub(crate) reply: Arc<Reply<T>>,
     pub(crate) doorbell: Doorbell,
+}
+
+impl<T: Send + 'static> Pending<T> {
+    /// An action that stops the work, after which [`wait`](Self::wait) brings [`Error::Cancelled`] unless the value was
+    /// there before.
+    pub fn canceller(&self) -> impl FnOnce() + Send + 'static {
+        let (reply, doorbell) = (Arc::clone(&self.reply), Arc::clone(&self.doorbell));
+        move || {
+            reply.abandon();
+            reply.send(Err(Arc::new(Error::Cancelled)));
+            doorbell();
+        }
+    }
 }
 
 impl<T> Pending<T> {
@@ -231,7 +248,7 @@ impl<T> Pending<T> {
 
 impl<T> Drop for Pending<T> {
     fn drop(&mut self) {
-        lock(&self.reply.0).abandoned = true;
+        self.reply.abandon();
         (self.doorbell)();
     }
 }

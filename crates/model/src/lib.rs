@@ -19,3 +19,5 @@ pub mod scheduler;
 mod session;
 pub mod slots;
 pub mod weights;
+
+pub use kernels::{Isa, Precision};

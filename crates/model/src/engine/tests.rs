@@ -384,6 +384,9 @@ fn cancelling_works_while_waiting_in_prefill_in_decode_and_after_the_end() {
         "an end stays what it was"
     );
     drop(engine.logits(prompt(300, 0), vec![]).unwrap());
+    let logits = engine.logits(prompt(300, 0), vec![]).unwrap();
+    logits.canceller()();
+    assert_eq!(code(block_on(logits.wait())), "CANCELLED");
     assert_eq!(
         collect(&engine.generate(greedy(prompt(4, 3), 2)).unwrap())
             .unwrap()

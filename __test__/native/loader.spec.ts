@@ -1,0 +1,36 @@
+import t from 'tap'
+import { createError, errorCodes } from '../../src/errors.js'
+import { type NativeAddon, fromNative, openAddon } from '../../src/native.js'
+
+t.test('a missing addon is one clear message', async (t) => {
+  const cause = new Error('Cannot find native binding')
+  const error = await openAddon(() => Promise.reject(cause)).catch((error: unknown) => error)
+  t.match(error, { name: 'NativeAddonError', code: 'NATIVE_MISSING', cause })
+  const { message } = error as Error
+  for (const part of [process.platform, process.arch, 'rustup.rs', 'npm run build:native']) t.match(message, part)
+})
+
+t.test('an addon of another version is refused', async (t) => {
+  const other = { version: () => '0.0.1-other' } as NativeAddon
+  await t.rejects(
+    openAddon(() => Promise.resolve(other)),
+    { code: 'NATIVE_MISMATCH', message: /0\.0\.1-other/ },
+  )
+})
+
+t.test('errors of the addon keep their code, their text and their origin', async (t) => {
+  for (const code of errorCodes) {
+    const native = new Error(`${code}: what happened: on\nseveral lines`)
+    const error = fromNative(native)
+    t.match(error, { code, message: 'what happened: on\nseveral lines', cause: native })
+    t.equal(error.constructor, createError(code, '').constructor)
+  }
+  t.match(fromNative(new Error('INVALID_ARGUMENT: `topK` must be whole')), { param: 'topK' })
+  t.match(fromNative(Object.assign(new Error('Get TypedArray info failed'), { code: 'InvalidArg' })), {
+    code: 'INVALID_ARGUMENT',
+  })
+  t.match(fromNative(Object.assign(new Error('on seed'), { code: 'BigintExpected' })), { code: 'INVALID_ARGUMENT' })
+  for (const odd of [new Error('Panic in async function'), new Error('NO_SUCH_CODE: x'), 'text', undefined]) {
+    t.match(fromNative(odd), { code: 'ENGINE_FAILED' })
+  }
+})
