@@ -1,6 +1,7 @@
 //! The Maple language model on a CPU: checkpoints, forward pass, KV cache, sampling, scheduling.
 
 pub mod backend;
+pub mod bench;
 pub mod bytes;
 pub mod config;
 pub mod engine;

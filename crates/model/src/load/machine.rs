@@ -15,6 +15,20 @@ pub fn available_memory() -> Option<u64> {
     Some(group.map_or(machine, |group| group.min(machine)))
 }
 
+/// Bytes of memory that this process holds; `None` where the system does not say (anything but Linux).
+pub fn resident_memory() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim()
+        .strip_suffix("kB")?
+        .trim()
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1024)
+}
+
 fn from_meminfo(text: &str) -> Option<u64> {
     let line = text
         .lines()

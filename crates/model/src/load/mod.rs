@@ -28,7 +28,7 @@ pub use self::export::pack;
 use self::file::SourceFile;
 use self::folder::Folder;
 pub use self::inspect::{Info, inspect};
-pub use self::machine::available_memory;
+pub use self::machine::{available_memory, resident_memory};
 use self::packed::PackedSource;
 pub use self::synthetic::{HeadKind, synthetic};
 use self::tensors::TensorSet;
