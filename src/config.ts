@@ -60,7 +60,7 @@ const truth = { '1': true, true: true, yes: true, on: true, '0': false, false: f
 const boolean = oneOf<boolean>(truth, ['1/true/yes/on', '0/false/no/off'])
 const packing = oneOf<boolean>({ ...truth, auto: true }, ['auto', 'true', 'false'])
 
-const dtype = oneOf(
+const dtype = oneOf<'auto' | 'float32' | 'int16' | 'int8'>(
   {
     ...{ auto: 'auto', int16: 'int16', int8: 'int8', float32: 'float32', fp32: 'float32', f32: 'float32' },
     // What a `.env` written for the Python server may hold; there they name the dtype of the whole model.
@@ -115,7 +115,12 @@ export const settings = Object.freeze({
   ),
   modelId: setting('MAPLE_MODEL_ID', anyText, 'maple-preview', 'id in /v1/models, echoed in responses'),
   strictModel: setting('MAPLE_STRICT_MODEL', boolean, 'false', '404 when a request names another model'),
-  device: setting('MAPLE_DEVICE', oneOf({ auto: 'cpu', cpu: 'cpu' }, ['auto', 'cpu']), 'auto', 'where to compute'),
+  device: setting(
+    'MAPLE_DEVICE',
+    oneOf<'cpu'>({ auto: 'cpu', cpu: 'cpu' }, ['auto', 'cpu']),
+    'auto',
+    'where to compute',
+  ),
   dtype: setting('MAPLE_DTYPE', dtype, 'auto', 'numeric mode of the activations; auto is int16'),
   packExperts: setting('MAPLE_PACK_EXPERTS', packing, 'auto', 'pack exactly ternary matrices to two bits'),
   threads: setting('MAPLE_THREADS', integer(0, 1024), '0', 'compute threads; 0 = the cores this process may use', {
