@@ -78,6 +78,29 @@ export function parseEvents(text: string): { events: any[]; done: boolean; comme
   return { events: data.map((line) => JSON.parse(line)), done, comments }
 }
 
+/** A streamed chat, put together as a client does: the message, the one finish reason, the usage. */
+export async function assemble(response: Response): Promise<{ message: any; finish: string; usage: any }> {
+  const { events, done } = parseEvents(await response.text())
+  if (!done) throw new Error('the stream was cut')
+  const message: Record<string, any> = {}
+  const finishes: string[] = []
+  for (const { choices } of events) {
+    for (const { delta, finish_reason: finish } of choices) {
+      if (finish !== null) finishes.push(finish)
+      for (const [key, value] of Object.entries<any>(delta)) {
+        if (key === 'tool_calls') {
+          const [{ index, ...call }] = value
+          const calls = (message[key] ??= [])
+          if (index !== calls.length) throw new Error(`call ${index} comes after ${calls.length}`)
+          calls.push(call)
+        } else message[key] = (message[key] ?? '') + value
+      }
+    }
+  }
+  if (finishes.length !== 1) throw new Error(`finish reasons: ${finishes.join()}`)
+  return { message, finish: finishes[0] ?? '', usage: events.at(-1).usage }
+}
+
 /** Waits until a condition holds; the test's own time-out is the limit. */
 export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 2))
