@@ -187,7 +187,7 @@ impl<'a> Mat<'a> {
             Mat::Grouped(m) => {
                 if !m.layout.is_supported() {
                     return Err(ShapeError(format!(
-                        "affine codes of {} bits in groups of {}: expected 4 or 8 bits, groups of 32, 64 or 128",
+                        "affine codes of {} bits in groups of {}: expected 4 or 8 bits, groups of 32, 64 or 128 (or 16 with 8 bits)",
                         m.layout.bits, m.layout.group
                     )));
                 }
@@ -259,6 +259,9 @@ pub(crate) struct TernaryStrip<'a> {
 /// One strip of a [`Grouped`] matrix.
 pub(crate) struct GroupedStrip<'a> {
     pub layout: GroupedLayout,
+    /// The upper level of two-level scales, else empty.
+    pub head: &'a [u8],
+    /// Group by group.
     pub data: &'a [u8],
 }
 
@@ -294,9 +297,12 @@ impl<'a> Ternary<'a> {
 impl<'a> Grouped<'a> {
     pub(crate) fn strip(&self, strip: usize) -> GroupedStrip<'a> {
         let bytes = self.layout.strip_bytes(self.cols);
+        let strip = &self.data[strip * bytes..][..bytes];
+        let (head, data) = strip.split_at(self.layout.head_bytes(self.cols));
         GroupedStrip {
             layout: self.layout,
-            data: &self.data[strip * bytes..][..bytes],
+            head,
+            data,
         }
     }
 }

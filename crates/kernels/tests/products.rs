@@ -3,6 +3,7 @@
 
 mod oracle;
 
+use kernels::layout::ScaleFormat;
 use kernels::{Isa, Kernels, Precision, Rows, STRIP, strip_product};
 use oracle::{Kind, Matrix, Random, activations};
 
@@ -91,15 +92,21 @@ fn check(isa: Isa, case: &Case, precision: Precision, seed: u64) {
 
 fn kinds() -> Vec<Kind> {
     let mut kinds = vec![Kind::Ternary, Kind::Int8, Kind::Bf16, Kind::F16, Kind::F32];
-    for bits in [4, 8] {
-        for group in [32, 64, 128] {
-            for f32_scales in [false, true] {
-                kinds.push(Kind::Grouped {
-                    bits,
-                    group,
-                    f32_scales,
-                });
-            }
+    for scales in [ScaleFormat::Bf16, ScaleFormat::F32, ScaleFormat::TwoLevel] {
+        for (bits, group) in [
+            (4, 32),
+            (4, 64),
+            (4, 128),
+            (8, 16),
+            (8, 32),
+            (8, 64),
+            (8, 128),
+        ] {
+            kinds.push(Kind::Grouped {
+                bits,
+                group,
+                scales,
+            });
         }
     }
     kinds

@@ -8,7 +8,9 @@ mod grouped;
 mod int8;
 mod ternary;
 
-pub use grouped::{GroupedLayout, ScaleFormat, pack_grouped_row, unpack_grouped_row};
+pub use grouped::{
+    GroupedLayout, SUPER, ScaleFormat, pack_grouped_row, pack_two_level_row, unpack_grouped_row,
+};
 pub use int8::{
     INT8_TILE_BYTES, INT8_TILE_COLS, Int8RowStats, int8_bytes, int8_strip_bytes, pack_int8_row,
     unpack_int8_row,

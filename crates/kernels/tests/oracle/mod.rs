@@ -2,8 +2,8 @@
 
 use kernels::half::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use kernels::layout::{
-    GroupedLayout, ScaleFormat, int8_bytes, pack_grouped_row, pack_int8_row, pack_ternary_row,
-    padded_rows, ternary_bytes,
+    GroupedLayout, SUPER, ScaleFormat, int8_bytes, pack_grouped_row, pack_int8_row,
+    pack_ternary_row, pack_two_level_row, padded_rows, ternary_bytes,
 };
 use kernels::{BLOCK, Dense, DenseData, Grouped, Int8Rows, Mat, Precision, Ternary};
 
@@ -38,7 +38,7 @@ pub enum Kind {
     Grouped {
         bits: usize,
         group: usize,
-        f32_scales: bool,
+        scales: ScaleFormat,
     },
     Int8,
     Bf16,
@@ -123,17 +123,12 @@ impl Matrix {
             Kind::Grouped {
                 bits,
                 group,
-                f32_scales,
+                scales: format,
             } => {
-                let scales = if f32_scales {
-                    ScaleFormat::F32
-                } else {
-                    ScaleFormat::Bf16
-                };
                 let layout = GroupedLayout {
                     bits,
                     group,
-                    scales,
+                    scales: format,
                 };
                 m.bytes = vec![0; layout.bytes(rows, cols)];
                 for r in 0..rows {
@@ -147,19 +142,31 @@ impl Matrix {
                             }
                         })
                         .collect();
-                    let mut value = || {
-                        let value = random.unit();
-                        if f32_scales {
-                            value
-                        } else {
-                            bf16_to_f32(f32_to_bf16(value))
-                        }
+                    let groups = layout.groups(cols);
+                    let pairs: Vec<(f32, f32)> = if format == ScaleFormat::TwoLevel {
+                        // Upper scales of 11 bits, as halves have: their products with bytes are exact.
+                        let mut upper = || f16_to_f32(f32_to_f16(random.unit()));
+                        let uppers: Vec<_> = (0..cols.div_ceil(SUPER))
+                            .map(|_| (upper(), upper()))
+                            .collect();
+                        let mut lower = || random.below(256) as u8 as i8;
+                        let lowers: Vec<_> = (0..groups).map(|_| (lower(), lower())).collect();
+                        pack_two_level_row(&mut m.bytes, layout, cols, r, &codes, &uppers, &lowers);
+                        let pair = |(g, (scale, bias)): (usize, &(i8, i8))| {
+                            let upper = uppers[g * group / SUPER];
+                            (upper.0 * f32::from(*scale), upper.1 * f32::from(*bias))
+                        };
+                        lowers.iter().enumerate().map(pair).collect()
+                    } else {
+                        let mut value = || match format {
+                            ScaleFormat::Bf16 => bf16_to_f32(f32_to_bf16(random.unit())),
+                            _ => random.unit(),
+                        };
+                        let pairs: Vec<_> = (0..groups).map(|_| (value(), value())).collect();
+                        let (scales, biases): (Vec<f32>, Vec<f32>) = pairs.iter().copied().unzip();
+                        pack_grouped_row(&mut m.bytes, layout, cols, r, &codes, &scales, &biases);
+                        pairs
                     };
-                    let pairs: Vec<(f32, f32)> = (0..layout.groups(cols))
-                        .map(|_| (value(), value()))
-                        .collect();
-                    let (scales, biases): (Vec<f32>, Vec<f32>) = pairs.iter().copied().unzip();
-                    pack_grouped_row(&mut m.bytes, layout, cols, r, &codes, &scales, &biases);
                     m.codes.extend(codes.iter().map(|&code| i64::from(code)));
                     m.scales.extend(pairs);
                 }
@@ -209,24 +216,17 @@ impl Matrix {
             Kind::Grouped {
                 bits,
                 group,
-                f32_scales,
-            } => {
-                let scales = if f32_scales {
-                    ScaleFormat::F32
-                } else {
-                    ScaleFormat::Bf16
-                };
-                Mat::Grouped(Grouped {
-                    rows,
-                    cols,
-                    layout: GroupedLayout {
-                        bits,
-                        group,
-                        scales,
-                    },
-                    data: &self.bytes,
-                })
-            }
+                scales,
+            } => Mat::Grouped(Grouped {
+                rows,
+                cols,
+                layout: GroupedLayout {
+                    bits,
+                    group,
+                    scales,
+                },
+                data: &self.bytes,
+            }),
             Kind::Bf16 => Mat::Dense(Dense {
                 rows,
                 cols,
@@ -256,6 +256,16 @@ impl Matrix {
             }
             _ => f64::from(self.floats[at]),
         }
+    }
+
+    /// Sizes of the two terms of an affine weight.
+    fn affine_size(&self, r: usize, c: usize) -> f64 {
+        let Kind::Grouped { group, .. } = self.kind else {
+            return 0.0;
+        };
+        let (scale, bias) = self.scales[r * self.cols.div_ceil(group) + c / group];
+        let code = self.codes[r * self.cols + c] as f64;
+        2.0 * (code * f64::from(scale.abs()) + f64::from(bias.abs()))
     }
 
     /// Checks one result of a product. Activations of the integer precisions are integers that quantise to themselves
@@ -292,7 +302,7 @@ impl Matrix {
         // Affine terms are larger than their sum.
         if let Kind::Grouped { .. } = self.kind {
             size = (0..self.cols)
-                .map(|c| f64::from(x[c].abs()) * 2.0 * (self.codes[r * self.cols + c] as f64 + 1.0))
+                .map(|c| f64::from(x[c].abs()) * self.affine_size(r, c))
                 .sum();
         }
         // Integer sums round only when they become floats, once for each group.

@@ -1,20 +1,44 @@
 //! Affine strips: for each group, `scale * sum(code * q) + bias * sum(q)`.
 
-use crate::layout::STRIP;
+use crate::layout::{GroupedLayout, STRIP};
 use crate::mat::GroupedStrip;
 use crate::rows::{BLOCK, Rows, SUM_GROUP};
 
-/// Scales, biases and code tiles of each group of a strip.
+/// Scales and biases of the 64 rows in one group.
+struct Scales<'a> {
+    layout: GroupedLayout,
+    scales: (&'a [u8], &'a [u8]),
+    biases: (&'a [u8], &'a [u8]),
+}
+
+impl Scales<'_> {
+    #[inline(always)]
+    fn scale(&self, j: usize) -> f32 {
+        self.layout.scale(self.scales.0, self.scales.1, j)
+    }
+
+    #[inline(always)]
+    fn bias(&self, j: usize) -> f32 {
+        self.layout.scale(self.biases.0, self.biases.1, j)
+    }
+}
+
+/// Scales and code tiles of each group of a strip.
 #[inline(always)]
-fn groups<'a>(w: &GroupedStrip<'a>) -> impl Iterator<Item = (&'a [u8], &'a [u8], &'a [u8])> {
-    let bytes = w.layout.scale_bytes();
-    w.data
-        .chunks_exact(w.layout.group_bytes())
-        .map(move |group| {
-            let (scales, rest) = group.split_at(bytes);
-            let (biases, tiles) = rest.split_at(bytes);
-            (scales, biases, tiles)
-        })
+fn groups<'a>(w: &GroupedStrip<'a>) -> impl Iterator<Item = (Scales<'a>, &'a [u8])> {
+    let (layout, head) = (w.layout, w.head);
+    let groups = w.data.chunks_exact(layout.group_bytes()).enumerate();
+    groups.map(move |(g, group)| {
+        let (scales, rest) = group.split_at(layout.scale_bytes());
+        let (biases, tiles) = rest.split_at(layout.scale_bytes());
+        let (upper_scales, upper_biases) = layout.uppers(head, g);
+        let scales = Scales {
+            layout,
+            scales: (scales, upper_scales),
+            biases: (biases, upper_biases),
+        };
+        (scales, tiles)
+    })
 }
 
 /// Sums of `code * x` over a group, for 64 rows.
@@ -37,7 +61,7 @@ pub(crate) unsafe fn int16(w: &GroupedStrip<'_>, x: &Rows, idx: &[u32], out: &mu
     for (&r, out) in idx.iter().zip(out.chunks_exact_mut(STRIP)) {
         let r = r as usize;
         let mut acc = [0f32; STRIP];
-        for (g, (scales, biases, tiles)) in groups(w).enumerate() {
+        for (g, (scales, tiles)) in groups(w).enumerate() {
             let high = dots(w, tiles, &x.plane(r, 0)[g * size..][..size]);
             let low = dots(w, tiles, &x.plane(r, 1)[g * size..][..size]);
             let sum: i32 = x.sums(r)[g * size / SUM_GROUP..][..size / SUM_GROUP]
@@ -45,8 +69,8 @@ pub(crate) unsafe fn int16(w: &GroupedStrip<'_>, x: &Rows, idx: &[u32], out: &mu
                 .sum();
             for j in 0..STRIP {
                 let dot = (high[j] << 7) + low[j];
-                acc[j] = w.layout.scale(scales, j).mul_add(dot as f32, acc[j]);
-                acc[j] = w.layout.scale(biases, j).mul_add(sum as f32, acc[j]);
+                acc[j] = scales.scale(j).mul_add(dot as f32, acc[j]);
+                acc[j] = scales.bias(j).mul_add(sum as f32, acc[j]);
             }
         }
         let scale = x.scales(r)[0];
@@ -64,15 +88,15 @@ pub(crate) unsafe fn int8(w: &GroupedStrip<'_>, x: &Rows, idx: &[u32], out: &mut
     for (&r, out) in idx.iter().zip(out.chunks_exact_mut(STRIP)) {
         let r = r as usize;
         let mut acc = [0f32; STRIP];
-        for (g, (scales, biases, tiles)) in groups(w).enumerate() {
+        for (g, (scales, tiles)) in groups(w).enumerate() {
             let dots = dots(w, tiles, &x.plane(r, 0)[g * size..][..size]);
             let sum: i32 = x.sums(r)[g * size / SUM_GROUP..][..size / SUM_GROUP]
                 .iter()
                 .sum();
             let scale = x.scales(r)[g * size / BLOCK];
             for j in 0..STRIP {
-                let biased = w.layout.scale(biases, j) * sum as f32;
-                let value = w.layout.scale(scales, j).mul_add(dots[j] as f32, biased);
+                let biased = scales.bias(j) * sum as f32;
+                let value = scales.scale(j).mul_add(dots[j] as f32, biased);
                 acc[j] = value.mul_add(scale, acc[j]);
             }
         }
@@ -91,7 +115,7 @@ pub(crate) unsafe fn float(w: &GroupedStrip<'_>, x: &Rows, idx: &[u32], out: &mu
     for (&r, out) in idx.iter().zip(out.chunks_exact_mut(STRIP)) {
         let r = r as usize;
         let mut acc = [0f32; STRIP];
-        for (g, (scales, biases, tiles)) in groups(w).enumerate() {
+        for (g, (scales, tiles)) in groups(w).enumerate() {
             let mut dots = [0f32; STRIP];
             for (c, &x) in x.values(r)[g * size..][..size].iter().enumerate() {
                 let (first, shift) = w.layout.place(0, c);
@@ -105,8 +129,8 @@ pub(crate) unsafe fn float(w: &GroupedStrip<'_>, x: &Rows, idx: &[u32], out: &mu
             let sums = &x.value_sums(r)[g * size / SUM_GROUP..][..size / SUM_GROUP];
             let sum = sums.iter().fold(0.0, |sum, v| sum + v);
             for j in 0..STRIP {
-                acc[j] = w.layout.scale(scales, j).mul_add(dots[j], acc[j]);
-                acc[j] = w.layout.scale(biases, j).mul_add(sum, acc[j]);
+                acc[j] = scales.scale(j).mul_add(dots[j], acc[j]);
+                acc[j] = scales.bias(j).mul_add(sum, acc[j]);
             }
         }
         out.copy_from_slice(&acc);

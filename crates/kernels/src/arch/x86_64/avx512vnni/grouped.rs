@@ -50,14 +50,14 @@ unsafe fn dots<const BITS: usize, const T: usize, const P: usize>(
     sums
 }
 
-/// 16 scales (or biases) of a run.
+/// 16 scales (or biases) of a run; `upper` are the factors of two-level ones.
 ///
 /// # Safety
 ///
-/// The run holds 64 values of `format`; `v` is below 4.
+/// The run holds 64 values of `format`, `upper` 64 floats if that has two levels; `v` is below 4.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-unsafe fn scales(run: *const u8, v: usize, format: ScaleFormat) -> __m512 {
+unsafe fn scales(run: *const u8, upper: *const u8, v: usize, format: ScaleFormat) -> __m512 {
     // SAFETY: the caller's promise.
     unsafe {
         match format {
@@ -66,6 +66,11 @@ unsafe fn scales(run: *const u8, v: usize, format: ScaleFormat) -> __m512 {
                 _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(bits)))
             }
             ScaleFormat::F32 => _mm512_loadu_ps(run.add(64 * v).cast()),
+            ScaleFormat::TwoLevel => {
+                let bytes = _mm_loadu_si128(run.add(16 * v).cast());
+                let lower = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
+                _mm512_mul_ps(_mm512_loadu_ps(upper.add(64 * v).cast()), lower)
+            }
         }
     }
 }
@@ -92,6 +97,7 @@ unsafe fn few<const BITS: usize, const T: usize, const P: usize>(
             std::array::from_fn(|p| x.plane(idx[t] as usize, p)[g * size..].as_ptr())
         });
         let run = group.as_ptr();
+        let upper = w.head[w.layout.head_at(g)..].as_ptr();
         // SAFETY: a group holds two runs of scales, then `count` tiles; activations are padded to whole groups.
         let sums = unsafe { dots::<BITS, T, P>(run.add(2 * scale_bytes), count, &planes) };
         for v in 0..VECTORS {
@@ -103,8 +109,13 @@ unsafe fn few<const BITS: usize, const T: usize, const P: usize>(
             // SAFETY: as above.
             let (scale, bias) = unsafe {
                 (
-                    scales(run, v, w.layout.scales),
-                    scales(run.add(scale_bytes), v, w.layout.scales),
+                    scales(run, upper, v, w.layout.scales),
+                    scales(
+                        run.add(scale_bytes),
+                        upper.wrapping_add(4 * STRIP),
+                        v,
+                        w.layout.scales,
+                    ),
                 )
             };
             for t in 0..T {

@@ -87,13 +87,13 @@ unsafe fn bytes<D: Dot, const P: usize>(
     }
 }
 
-/// 8 scales (or biases) of a run, from row `at` on.
+/// 8 scales (or biases) of a run, from row `at` on; `upper` are the factors of two-level ones.
 ///
 /// # Safety
 ///
-/// The CPU has AVX2; the run holds 64 values of `format`, and `at` is at most 56.
+/// The CPU has AVX2; the run holds 64 values of `format`, `upper` 64 floats if that has two levels; `at` is at most 56.
 #[inline(always)]
-unsafe fn scales(run: *const u8, at: usize, format: ScaleFormat) -> __m256 {
+unsafe fn scales(run: *const u8, upper: *const u8, at: usize, format: ScaleFormat) -> __m256 {
     // SAFETY: the caller's promise.
     unsafe {
         match format {
@@ -102,6 +102,11 @@ unsafe fn scales(run: *const u8, at: usize, format: ScaleFormat) -> __m256 {
                 _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(bits)))
             }
             ScaleFormat::F32 => _mm256_loadu_ps(run.add(4 * at).cast()),
+            ScaleFormat::TwoLevel => {
+                let bytes = _mm_loadl_epi64(run.add(at).cast());
+                let lower = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
+                _mm256_mul_ps(_mm256_loadu_ps(upper.add(4 * at).cast()), lower)
+            }
         }
     }
 }
@@ -122,6 +127,7 @@ pub(in crate::arch::x86_64) unsafe fn any<D: Dot, const P: usize>(
     let (format, scale_bytes) = (w.layout.scales, w.layout.scale_bytes());
     for (g, group) in w.data.chunks_exact(w.layout.group_bytes()).enumerate() {
         let run = group.as_ptr();
+        let upper = w.head[w.layout.head_at(g)..].as_ptr();
         for (&r, out) in idx.iter().zip(out.chunks_exact_mut(STRIP)) {
             let r = r as usize;
             let planes: [*const i8; P] =
@@ -159,8 +165,9 @@ pub(in crate::arch::x86_64) unsafe fn any<D: Dot, const P: usize>(
                         }
                         let dots = _mm256_cvtepi32_ps(dots);
                         let total = _mm256_set1_ps(total as f32);
-                        let weight = scales(run, at + 8 * v, format);
-                        let bias = scales(run.add(scale_bytes), at + 8 * v, format);
+                        let weight = scales(run, upper, at + 8 * v, format);
+                        let upper_bias = upper.wrapping_add(4 * STRIP);
+                        let bias = scales(run.add(scale_bytes), upper_bias, at + 8 * v, format);
                         let to = out.as_mut_ptr().add(at + 8 * v);
                         let before = if g == 0 {
                             _mm256_setzero_ps()
