@@ -43,7 +43,7 @@ enum Form {
 
 /// All affine forms, by the endings of their names.
 fn grouped_forms() -> impl Iterator<Item = (String, GroupedLayout)> {
-    let scales = [ScaleFormat::Bf16, ScaleFormat::F32];
+    let scales = [ScaleFormat::Bf16, ScaleFormat::F32, ScaleFormat::TwoLevel];
     let groups = [16, 32, 64, 128];
     let all = [4, 8].into_iter().flat_map(move |bits| {
         groups.map(|group| {
@@ -63,6 +63,7 @@ fn grouped_ending(layout: GroupedLayout) -> String {
     let scales = match layout.scales {
         ScaleFormat::Bf16 => "bf16",
         ScaleFormat::F32 => "f32",
+        ScaleFormat::TwoLevel => "two",
     };
     format!("q{}g{}.{scales}", layout.bits, layout.group)
 }

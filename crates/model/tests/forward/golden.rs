@@ -21,7 +21,8 @@ pub struct Case {
 
 /// A checkpoint with its expected results.
 pub struct Golden {
-    pub folder: PathBuf,
+    /// A folder, or a GGUF file.
+    pub path: PathBuf,
     pub cases: Vec<Case>,
     /// Largest allowed difference relative to the row's largest logit.
     pub float32: f32,
@@ -52,26 +53,29 @@ fn tensor(file: &[u8], name: &str) -> Vec<Vec<f32>> {
 /// `None`, with a note on the test's output, where this machine has it in neither place.
 pub fn golden(name: &'static str) -> Option<Golden> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let shared = std::fs::canonicalize(&root)
-        .ok()?
-        .join("../shared/golden")
-        .join(name);
-    let worktree = std::fs::canonicalize(&root)
-        .ok()?
-        .join("../../shared/golden")
-        .join(name);
-    let places = [root.join("__test__/fixtures").join(name), shared, worktree];
-    let Some(folder) = places
+    let root = std::fs::canonicalize(root).ok()?;
+    let beside = ["../shared/golden", "../../shared/golden"].map(|place| root.join(place));
+    let places = [root.join("__test__/fixtures")].into_iter().chain(beside);
+    // A folder holds its results; a file of several in a folder has them beside it.
+    let forms = places.flat_map(|place| {
+        let at = |ending: &str| place.join(format!("{name}{ending}"));
+        [
+            (place.join(name), place.join(name).join("golden")),
+            (at(".gguf"), at(".golden")),
+        ]
+    });
+    let ending = |stem: &Path, ending: &str| PathBuf::from(format!("{}.{ending}", stem.display()));
+    let Some((path, results)) = forms
         .into_iter()
-        .find(|folder| folder.join("golden.json").is_file())
+        .find(|(_, results)| ending(results, "json").is_file())
     else {
         eprintln!("SKIPPED: the golden checkpoint {name} is not on this machine");
         return None;
     };
     let json: Value =
-        serde_json::from_slice(&std::fs::read(folder.join("golden.json")).expect("golden.json"))
+        serde_json::from_slice(&std::fs::read(ending(&results, "json")).expect("results"))
             .expect("JSON");
-    let tensors = std::fs::read(folder.join("golden.safetensors")).expect("golden.safetensors");
+    let tensors = std::fs::read(ending(&results, "safetensors")).expect("results");
     let ids = |v: &Value| {
         v.as_array()
             .expect("ids")
@@ -100,13 +104,13 @@ pub fn golden(name: &'static str) -> Option<Golden> {
         cases: cases.collect(),
         float32: bound("float32"),
         int16: bound("int16"),
-        folder,
+        path,
     })
 }
 
 impl Golden {
     pub fn weights(&self) -> Weights {
-        load(&self.folder, &LoadOptions::default(), &Silent).expect("a sound checkpoint")
+        load(&self.path, &LoadOptions::default(), &Silent).expect("a sound checkpoint")
     }
 
     pub fn model(&self, options: &ModelOptions) -> Model {

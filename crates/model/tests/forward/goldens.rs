@@ -3,6 +3,8 @@
 use kernels::{Isa, Kernels, Precision};
 use model::backend::Backend;
 use model::forward::{Model, ModelOptions};
+use model::load::{LoadOptions, Silent, load};
+use model::weights::Weights;
 
 use super::feed;
 use super::golden::{Case, golden};
@@ -110,6 +112,54 @@ fn mlx_groups() {
 #[test]
 fn mlx_real_widths() {
     check("wide-mlx2bit", &fast());
+}
+
+const GGUF: [&str; 3] = [
+    "gguf/maple-tq2_0-head-q4_K",
+    "gguf/maple-tq1_0-head-q6_K",
+    "gguf/maple-q2_0-head-q8_0",
+];
+
+#[test]
+fn gguf() {
+    for name in GGUF {
+        check(name, &all());
+    }
+}
+
+/// The first load writes the packed copy and the second maps it; both compute the same.
+#[test]
+fn packed_copies() {
+    for name in GGUF.into_iter().chain(["mid-mlx2bit", "tiny-hf-sharded"]) {
+        let golden = golden(name).expect("a fixture");
+        let cache = std::env::temp_dir().join(format!("maple-golden-{}", std::process::id()));
+        let options = LoadOptions {
+            cache_folder: Some(cache.clone()),
+            ..LoadOptions::default()
+        };
+        let run_all = |weights: Weights| {
+            let mut model = Model::new(weights, &ModelOptions::default()).expect("a model");
+            let runs: Vec<_> = golden
+                .cases
+                .iter()
+                .map(|case| run(&mut model, case))
+                .collect();
+            for ((worst, greedy), case) in runs.iter().zip(&golden.cases) {
+                assert!(*worst <= golden.int16, "{name}: off by {worst:e}");
+                assert_eq!(greedy, &case.greedy, "{name}");
+            }
+            runs.into_iter()
+                .map(|(worst, _)| worst.to_bits())
+                .collect::<Vec<_>>()
+        };
+        let direct = run_all(golden.weights());
+        for _ in 0..2 {
+            let weights = load(&golden.path, &options, &Silent).expect("a sound checkpoint");
+            assert!(weights.summary.packed_file.is_some(), "{name}");
+            assert_eq!(run_all(weights), direct, "{name}");
+        }
+        std::fs::remove_dir_all(cache).expect("the cache");
+    }
 }
 
 /// One plane is coarse: router choices may flip. It must stay in the neighbourhood, and mostly agree.

@@ -2,6 +2,8 @@
 //!
 //! Bit orders follow the `gguf` Python package; a test compares every decoder here with it.
 
+use kernels::layout::{GroupedLayout, ScaleFormat};
+
 use super::header::Defect;
 
 /// Tensor types this loader reads.
@@ -177,16 +179,43 @@ fn gather(bytes: u64) -> u32 {
     ((x | x >> 24) & 0xffff) as u32
 }
 
-/// Codes of one block of an affine type, and a (scale, bias) pair for each group of `group` weights:
-/// `w = code * scale + bias`, with both exact in `f32`.
-pub(super) fn affine_block(ty: GgmlType, block: &[u8], codes: &mut [u8], pairs: &mut [(f32, f32)]) {
+/// Scales of one block of an affine type, in the form its [`affine_layout`] takes.
+#[derive(Default)]
+pub(super) struct BlockScales {
+    /// Of a two-level type: the factors of the block's bytes.
+    pub upper: (f32, f32),
+    /// Of a two-level type: scale and bias of each group.
+    pub lower: [(i8, i8); 16],
+    /// Of a one-level type, whose blocks are one group: scale and bias.
+    pub pair: (f32, f32),
+}
+
+/// The form in which an affine type is kept: exact, and hardly larger than in the file.
+pub(super) fn affine_layout(ty: GgmlType) -> Option<GroupedLayout> {
+    let (bits, group, scales) = match ty {
+        Q8_0 => (8, 32, ScaleFormat::F32),
+        Q4_0 => (4, 32, ScaleFormat::F32),
+        Q4K => (4, 32, ScaleFormat::TwoLevel),
+        Q6K => (8, 16, ScaleFormat::TwoLevel),
+        _ => return None,
+    };
+    Some(GroupedLayout {
+        bits,
+        group,
+        scales,
+    })
+}
+
+/// Codes and scales of one block of an affine type: `w = code * scale + bias`, scales exact in `f32`.
+pub(super) fn affine_block(ty: GgmlType, block: &[u8], codes: &mut [u8]) -> BlockScales {
+    let mut scales = BlockScales::default();
     match ty {
         Q8_0 => {
             let d = f16(block);
             for (b, code) in block[2..34].iter().zip(codes) {
                 *code = b ^ 0x80;
             }
-            pairs[0] = (d, -128.0 * d);
+            scales.pair = (d, -128.0 * d);
         }
         Q4_0 => {
             let d = f16(block);
@@ -194,59 +223,31 @@ pub(super) fn affine_block(ty: GgmlType, block: &[u8], codes: &mut [u8], pairs: 
                 codes[m] = b & 15;
                 codes[16 + m] = b >> 4;
             }
-            pairs[0] = (d, -8.0 * d);
+            scales.pair = (d, -8.0 * d);
         }
         Q4K => {
-            let parts = q4k_parts(block);
-            for (pair, (sc, m)) in pairs.iter_mut().zip(parts.scales) {
-                *pair = (parts.d * f32::from(sc), -(parts.dmin * f32::from(m)));
-            }
             q4k_codes(block, codes);
+            scales.upper = (f16(block), -f16(&block[2..]));
+            for (lower, (scale, min)) in scales.lower.iter_mut().zip(q4k_scales(&block[4..16])) {
+                *lower = (scale as i8, min as i8);
+            }
         }
         Q6K => {
-            let (low, high, scales) = (&block[..128], &block[128..192], &block[192..208]);
+            q6k_codes(block, codes);
             let d = f16(&block[208..]);
-            for half in 0..2 {
-                for l in 0..32 {
-                    let h = high[32 * half + l];
-                    for quarter in 0..4 {
-                        let b = low[64 * half + 32 * (quarter & 1) + l];
-                        let nibble = if quarter < 2 { b & 15 } else { b >> 4 };
-                        codes[128 * half + 32 * quarter + l] =
-                            nibble | (h >> (2 * quarter) & 3) << 4;
-                    }
-                }
-            }
-            for (pair, sc) in pairs.iter_mut().zip(scales) {
-                let scale = d * f32::from(*sc as i8);
-                *pair = (scale, -32.0 * scale);
+            scales.upper = (d, -32.0 * d);
+            for (lower, &scale) in scales.lower.iter_mut().zip(&block[192..208]) {
+                *lower = (scale as i8, scale as i8);
             }
         }
         _ => unreachable!("not an affine type"),
     }
+    scales
 }
 
-/// Weights that share a (scale, bias) pair in an affine type, and the bits of a code.
-pub(super) fn affine_shape(ty: GgmlType) -> Option<(usize, usize)> {
-    Some(match ty {
-        Q8_0 => (32, 8),
-        Q4_0 | Q4K => (32, 4),
-        Q6K => (16, 8),
-        _ => return None,
-    })
-}
-
-/// The two levels of scales of a Q4_K block: `w = d * sc * code - dmin * m` for each 32 weights.
-pub(super) struct Q4kParts {
-    pub d: f32,
-    pub dmin: f32,
-    /// (sc, m), six bits each.
-    pub scales: [(u8, u8); 8],
-}
-
-pub(super) fn q4k_parts(block: &[u8]) -> Q4kParts {
-    let s = &block[4..16];
-    let scales = std::array::from_fn(|g| {
+/// Scale and minimum, six bits each, of the eight groups of a Q4_K block.
+fn q4k_scales(s: &[u8]) -> [(u8, u8); 8] {
+    std::array::from_fn(|g| {
         if g < 4 {
             (s[g] & 63, s[g + 4] & 63)
         } else {
@@ -255,16 +256,11 @@ pub(super) fn q4k_parts(block: &[u8]) -> Q4kParts {
                 s[g + 4] >> 4 | s[g] >> 6 << 4,
             )
         }
-    });
-    Q4kParts {
-        d: f16(block),
-        dmin: f16(&block[2..]),
-        scales,
-    }
+    })
 }
 
 /// The 256 codes of a Q4_K block: in each 32 bytes low nibbles come first, then high ones.
-pub(super) fn q4k_codes(block: &[u8], codes: &mut [u8]) {
+fn q4k_codes(block: &[u8], codes: &mut [u8]) {
     for (bytes, out) in block[16..144]
         .chunks_exact(32)
         .zip(codes.chunks_exact_mut(64))
@@ -272,6 +268,21 @@ pub(super) fn q4k_codes(block: &[u8], codes: &mut [u8]) {
         for (m, b) in bytes.iter().enumerate() {
             out[m] = b & 15;
             out[32 + m] = b >> 4;
+        }
+    }
+}
+
+/// The 256 codes of a Q6_K block: four low bits in one place, two high ones in another.
+fn q6k_codes(block: &[u8], codes: &mut [u8]) {
+    let (low, high) = (&block[..128], &block[128..192]);
+    for half in 0..2 {
+        for l in 0..32 {
+            let h = high[32 * half + l];
+            for quarter in 0..4 {
+                let b = low[64 * half + 32 * (quarter & 1) + l];
+                let nibble = if quarter < 2 { b & 15 } else { b >> 4 };
+                codes[128 * half + 32 * quarter + l] = nibble | ((h >> (2 * quarter)) & 3) << 4;
+            }
         }
     }
 }
@@ -328,12 +339,18 @@ mod tests {
                         .map(|&code| d * (f32::from(code) - 1.0))
                         .collect()
                 } else {
-                    let (group, bits) = affine_shape(ty).unwrap();
-                    let mut pairs = vec![(0.0, 0.0); codes.len() / group];
-                    affine_block(ty, raw, &mut codes, &mut pairs);
-                    assert!(codes.iter().all(|&code| u32::from(code) < 1 << bits));
+                    let layout = affine_layout(ty).unwrap();
+                    let scales = affine_block(ty, raw, &mut codes);
+                    assert!(codes.iter().all(|&code| u32::from(code) < 1 << layout.bits));
+                    let pair = |g: usize| match layout.scales {
+                        ScaleFormat::TwoLevel => (
+                            scales.upper.0 * f32::from(scales.lower[g].0),
+                            scales.upper.1 * f32::from(scales.lower[g].1),
+                        ),
+                        _ => scales.pair,
+                    };
                     let value = |(c, &code): (usize, &u8)| {
-                        let (scale, bias) = pairs[c / group];
+                        let (scale, bias) = pair(c / layout.group);
                         if ty == Q4K {
                             // The package rounds the product before it subtracts.
                             return f32::from(code) * scale + bias;

@@ -5,7 +5,7 @@ use kernels::layout::{self, GroupedLayout, ScaleFormat};
 
 use super::blocks;
 use super::header::TensorInfo;
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, BytesMut};
 use crate::error::{Defect, Error, Result};
 use crate::load::Room;
 use crate::load::dense::TernaryRows;
@@ -123,82 +123,67 @@ impl Blocks<'_> {
             group,
             scales: ScaleFormat::F32,
         };
-        let mut codes = vec![0u8; ty.block()];
-        self.grouped(
-            bytes,
-            row_bytes,
-            layout,
-            room,
-            |row, all_codes, scales, biases| {
-                let blocks = row.chunks_exact(ty.block_bytes());
-                let groups = ty.block() / group;
-                for (b, block) in blocks.enumerate() {
-                    let d = blocks::ternary_block(ty, block, &mut codes);
-                    all_codes[b * ty.block()..][..ty.block()].copy_from_slice(&codes);
-                    scales[b * groups..][..groups].fill(d);
-                    biases[b * groups..][..groups].fill(-d);
-                }
-            },
-        )
+        let groups = ty.block() / group;
+        let mut data = room.arena.take(layout.bytes(self.rows, self.cols))?;
+        let mut codes = vec![0; self.cols];
+        let (mut scales, mut biases) = (Vec::new(), Vec::new());
+        for (r, row) in bytes.chunks_exact(row_bytes).enumerate() {
+            scales.clear();
+            biases.clear();
+            let blocks = row.chunks_exact(ty.block_bytes());
+            for (b, (block, codes)) in blocks.zip(codes.chunks_exact_mut(ty.block())).enumerate() {
+                let d = blocks::ternary_block(ty, block, codes);
+                self.check(d, r, b)?;
+                scales.extend(std::iter::repeat_n(d, groups));
+                biases.extend(std::iter::repeat_n(-d, groups));
+            }
+            layout::pack_grouped_row(&mut data, layout, self.cols, r, &codes, &scales, &biases);
+        }
+        Ok(self.matrix(layout, data))
     }
 
     fn affine(&self, bytes: &[u8], row_bytes: usize, room: &Room<'_>) -> Result<Matrix> {
         let ty = self.info.ty;
-        let (group, bits) =
-            blocks::affine_shape(ty).expect("the other types are floats and ternary");
-        let layout = GroupedLayout {
-            bits,
-            group,
-            scales: ScaleFormat::F32,
-        };
-        let groups = ty.block() / group;
-        let mut pairs = vec![(0.0, 0.0); groups];
-        self.grouped(
-            bytes,
-            row_bytes,
-            layout,
-            room,
-            |row, codes, scales, biases| {
-                for (b, block) in row.chunks_exact(ty.block_bytes()).enumerate() {
-                    let codes = &mut codes[b * ty.block()..][..ty.block()];
-                    blocks::affine_block(ty, block, codes, &mut pairs);
-                    for (g, &(scale, bias)) in pairs.iter().enumerate() {
-                        scales[b * groups + g] = scale;
-                        biases[b * groups + g] = bias;
-                    }
+        let layout = blocks::affine_layout(ty).expect("the other types are floats and ternary");
+        let mut data = room.arena.take(layout.bytes(self.rows, self.cols))?;
+        let groups = ty.block() / layout.group;
+        let mut codes = vec![0; self.cols];
+        let (mut uppers, mut lowers) = (Vec::new(), Vec::new());
+        let (mut scales, mut biases) = (Vec::new(), Vec::new());
+        for (r, row) in bytes.chunks_exact(row_bytes).enumerate() {
+            uppers.clear();
+            lowers.clear();
+            scales.clear();
+            biases.clear();
+            let blocks = row.chunks_exact(ty.block_bytes());
+            for (b, (block, codes)) in blocks.zip(codes.chunks_exact_mut(ty.block())).enumerate() {
+                let of_block = blocks::affine_block(ty, block, codes);
+                for scale in [of_block.pair, of_block.upper] {
+                    self.check(scale.0, r, b)?;
+                    self.check(scale.1, r, b)?;
                 }
-            },
-        )
+                uppers.push(of_block.upper);
+                lowers.extend_from_slice(&of_block.lower[..groups]);
+                scales.push(of_block.pair.0);
+                biases.push(of_block.pair.1);
+            }
+            let cols = self.cols;
+            if layout.scales == ScaleFormat::TwoLevel {
+                layout::pack_two_level_row(&mut data, layout, cols, r, &codes, &uppers, &lowers);
+            } else {
+                layout::pack_grouped_row(&mut data, layout, cols, r, &codes, &scales, &biases);
+            }
+        }
+        Ok(self.matrix(layout, data))
     }
 
-    /// Fills an affine matrix; `decode` writes one row's codes, scales and biases.
-    fn grouped(
-        &self,
-        bytes: &[u8],
-        row_bytes: usize,
-        layout: GroupedLayout,
-        room: &Room<'_>,
-        mut decode: impl FnMut(&[u8], &mut [u8], &mut [f32], &mut [f32]),
-    ) -> Result<Matrix> {
-        let mut data = room.arena.take(layout.bytes(self.rows, self.cols))?;
-        let groups = layout.groups(self.cols);
-        let mut codes = vec![0; self.cols];
-        let (mut scales, mut biases) = (vec![0.0; groups], vec![0.0; groups]);
-        for (r, row) in bytes.chunks_exact(row_bytes).enumerate() {
-            decode(row, &mut codes, &mut scales, &mut biases);
-            for (g, (&scale, &bias)) in scales.iter().zip(&biases).enumerate() {
-                let block = g * layout.group / self.info.ty.block();
-                self.check(scale, r, block)?;
-                self.check(bias, r, block)?;
-            }
-            layout::pack_grouped_row(&mut data, layout, self.cols, r, &codes, &scales, &biases);
-        }
-        Ok(Matrix::Grouped {
+    fn matrix(&self, layout: GroupedLayout, data: BytesMut) -> Matrix {
+        Matrix::Grouped {
             rows: self.rows,
             cols: self.cols,
             layout,
             data: data.freeze(),
-        })
+        }
     }
 }
 

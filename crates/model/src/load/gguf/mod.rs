@@ -9,8 +9,6 @@ mod settings;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use kernels::layout::{GroupedLayout, ScaleFormat};
-
 use self::blocks::GgmlType;
 use self::header::TensorInfo;
 use self::parts::Parts;
@@ -273,17 +271,9 @@ impl Source for GgufSource {
             Some(_) => Packing::of(slot, &self.options) != Packing::Never,
             None => ty.is_ternary(),
         };
-        match (packed, blocks::affine_shape(ty)) {
+        match (packed, blocks::affine_layout(ty)) {
             (true, _) => dense::ternary_len(rows, cols),
-            (false, Some((group, bits))) => {
-                let scales = ScaleFormat::F32;
-                GroupedLayout {
-                    bits,
-                    group,
-                    scales,
-                }
-                .bytes(rows, cols) as u64
-            }
+            (false, Some(layout)) => layout.bytes(rows, cols) as u64,
             (false, None) => self.source_bytes(slot),
         }
     }
