@@ -81,16 +81,18 @@ impl TensorSet {
             metadata: BTreeMap::new(),
             warnings: Vec::new(),
         };
+        // All names first: a name that leads elsewhere, or a missing file, is said before anything else.
+        let mut files = Vec::with_capacity(shards.len());
         for &shard in &shards {
             let found = folder
                 .open_file(shard)
                 .map_err(|error| at_index(error, &index_file))?;
-            let Some(file) = found else {
-                return Err(Error::ModelNotFound {
-                    path: folder.path().join(shard),
-                    needed: format!("{INDEX} names this file, and it is not there; download it"),
-                });
-            };
+            files.push(found.ok_or_else(|| Error::ModelNotFound {
+                path: folder.path().join(shard),
+                needed: format!("{INDEX} names this file, and it is not there; download it"),
+            })?);
+        }
+        for (file, &shard) in files.into_iter().zip(&shards) {
             let header = read_header(&file)?;
             set.add_shard(file, header, shard, &index)?;
         }
