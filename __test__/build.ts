@@ -1,6 +1,6 @@
-import { copyFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { Test } from 'tap'
 import ts from 'typescript'
 
@@ -17,5 +17,8 @@ export function buildSources(t: Pick<Test, 'testdir'>, programs: readonly string
     const compilerOptions = { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 }
     writeFileSync(target, ts.transpileModule(readFileSync(join(root, name), 'utf8'), { compilerOptions }).outputText)
   }
+  // The addon stays where it was built.
+  const addon = join(root, 'index.js')
+  if (existsSync(addon)) writeFileSync(join(built, 'index.js'), `export * from '${pathToFileURL(addon).href}'\n`)
   return built
 }

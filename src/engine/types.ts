@@ -17,7 +17,7 @@ export interface ModelInfo {
   /** Name of the attention code path. */
   readonly attention: string
   readonly threads: number
-  /** Expert matrices (gate, up, down each count) held packed at two bits. */
+  /** Experts (of all layers) whose three matrices are held packed at two bits. */
   readonly packedExperts: number
   readonly loadSeconds: number
   /** Bytes of weights held or mapped. */
