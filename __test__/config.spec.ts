@@ -137,5 +137,8 @@ t.test('fractions of seconds, and what the hub sees', (t) => {
   const config = createConfig({ env, flags: { 'hf-token': 'from-flag', 'hf-hub-offline': 'yes' } })
   t.equal(config.queueTimeout, 0.25)
   t.strictSame(config.hubEnv, { HF_TOKEN: 'from-flag', HOME: '/home/someone', HF_HUB_OFFLINE: '1' })
+  const nested = { HF_HOME: '$SCRATCH/${NAME}', SCRATCH: '/scratch', NAME: 'hf', OTHER: 'x', TRANSFORMERS_OFFLINE: '1' }
+  const { OTHER: _, ...seen } = nested
+  t.strictSame(createConfig({ env: nested }).hubEnv, seen, 'with the variables that paths name')
   t.end()
 })

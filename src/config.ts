@@ -295,7 +295,7 @@ function find(
 
 /** Variables that decide where downloads and packed models live, and how the hub is reached. */
 const hubVariable =
-  /^(HF_|HUGGING_?FACE_|XDG_CACHE_HOME$|HOME$|USERPROFILE$|LOCALAPPDATA$|MAPLE_CACHE$|(https?|no|all)_proxy$)/i
+  /^(HF_|HUGGING_?FACE_|TRANSFORMERS_OFFLINE$|XDG_CACHE_HOME$|HOME$|USERPROFILE$|LOCALAPPDATA$|MAPLE_CACHE$|(https?|no|all)_proxy$)/i
 
 function hubEnv(
   env: Readonly<Record<string, string | undefined>>,
@@ -309,6 +309,14 @@ function hubEnv(
     const value = values[name]
     if (value !== undefined)
       result[settings[name].env] = value === true ? '1' : value === false ? '0' : (value as string)
+  }
+  // A path may name further variables.
+  for (const [, plain, braced] of Object.values(result)
+    .join('\n')
+    .matchAll(/\$(?:(\w+)|\{(\w+)\})/g)) {
+    const name = plain ?? braced ?? ''
+    const value = env[name]
+    if (value !== undefined) result[name] ??= value
   }
   return result
 }

@@ -30,6 +30,11 @@ export class DownloadMeter {
     if (this.#started && now - this.#last >= intervalMs) this.#send(now)
   }
 
+  /** Bytes of some of the files. */
+  total(names: readonly string[]): number {
+    return names.reduce((sum, name) => sum + (this.#files.get(name)?.total ?? 0), 0)
+  }
+
   finish(): void {
     if (this.#started) this.#send(performance.now())
   }

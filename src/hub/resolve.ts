@@ -8,6 +8,7 @@ import { type Selection, selectFiles, shardNames } from './checkpoint.js'
 import { EtagChanged, downloadBlob } from './download.js'
 import { type HubEnvironment, expandPath, readEnvironment } from './environment.js'
 import { HubClient } from './http.js'
+import { availableMemory, memoryWarning } from './machine.js'
 import { partialBytes } from './partial.js'
 import { DownloadMeter } from './progress.js'
 import { type RepoId, isCommit, parseRepoId, printable } from './repo-id.js'
@@ -149,6 +150,7 @@ class Resolution {
     if (textFiles.length + weightFiles.length > 0) await this.#checkSpace([...textFiles, ...weightFiles])
     meter.start()
     await this.#download(job, textFiles)
+    if (weightFiles.length > 0) await this.#checkMemory(commit, meter.total(shards))
     await this.#download(job, weightFiles)
     meter.finish()
   }
@@ -234,6 +236,13 @@ class Resolution {
       'DISK_FULL',
       `${this.#repo.id} needs ${gigabytes(needed)} more in ${this.#cache.root}, where ${gigabytes(free)} are free. Free some space, or set HF_HUB_CACHE to a folder on a larger disk.`,
     )
+  }
+
+  /** Says beforehand where the model will not fit the memory. */
+  async #checkMemory(commit: string, weightBytes: number): Promise<void> {
+    const config = await readFile(this.#cache.filePath(commit, 'config.json'), 'utf8').catch(() => undefined)
+    const warning = memoryWarning(config, weightBytes, availableMemory())
+    if (warning !== undefined) this.#warn(warning)
   }
 
   #done(commit: string, entry: string | undefined): ResolvedModel {
