@@ -60,7 +60,7 @@ export interface NativeChunk {
   finishReason?: 'stop' | 'length'
   /** Tokens of the prompt; 0 before the last chunk. */
   promptTokens: number
-  /** Prompt tokens whose KV entries were reused; 0 before the last chunk. */
+  /** Prompt tokens whose KV entries were reused. */
   cachedTokens: number
   /** Tokens generated, an end token included; 0 before the last chunk. */
   completionTokens: number

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
 import type * as Addon from '../index.js'
 import { type ErrorCode, type MapleError, createError, isErrorCode } from './errors.js'
+import { packageVersion } from './version.js'
 
 /** The native addon. */
 export type NativeAddon = typeof Addon
@@ -31,10 +31,9 @@ export async function openAddon(open: () => Promise<NativeAddon>): Promise<Nativ
     const message = `maple-cpu has no native addon for this platform (${platform}, Node ${process.version}): ${rebuild}.`
     throw createError('NATIVE_MISSING', message, { cause })
   }
-  const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
   const found = addon.version()
-  if (found !== manifest.version) {
-    const message = `The native addon is of version ${found}, but the package is ${manifest.version}: ${rebuild}.`
+  if (found !== packageVersion) {
+    const message = `The native addon is of version ${found}, but the package is ${packageVersion}: ${rebuild}.`
     throw createError('NATIVE_MISMATCH', message)
   }
   return addon

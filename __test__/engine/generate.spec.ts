@@ -6,7 +6,7 @@ type Chunk = Awaited<ReturnType<Native['next']>>
 type Native = ReturnType<Parameters<typeof tokenStream>[0]['generate']>
 
 function chunk(tokens: number[], finishReason?: 'stop' | 'length'): Chunk {
-  const counts = finishReason === undefined ? [0, 0, 0] : [3, 1, 9]
+  const counts = finishReason === undefined ? [0, 1, 0] : [3, 1, 9]
   const [promptTokens = 0, cachedTokens = 0, completionTokens = 0] = counts
   const base = { tokens: Uint32Array.from(tokens), promptTokens, cachedTokens, completionTokens }
   return finishReason === undefined ? base : { ...base, finishReason }
@@ -44,7 +44,7 @@ t.test('tokens come one by one, the end last', async (t) => {
   const events: TokenEvent[] = []
   for await (const event of tokenStream(model, prepare, undefined)) events.push(event)
   const end = { finishReason: 'stop', promptTokens: 3, cachedTokens: 1, completionTokens: 9 }
-  t.same(events, [{ token: 5 }, { token: 6 }, { token: 7 }, end])
+  t.same(events, [...[5, 6, 7].map((token) => ({ token, cachedTokens: 1 })), end])
 })
 
 t.test('nothing starts before the first pull, and arguments are checked by it', async (t) => {

@@ -133,7 +133,9 @@ t.test('disposing: during a prompt, by several callers, again, and beside anothe
     const [model, other] = await Promise.all([load(), load()])
     const told = []
     const tell = (error) => told.push(error.message.split(':')[0])
-    const work = [model.generate(long, endless).next().catch(tell), model.generate(long, endless).next().catch(tell), model.logits(long, [1]).catch(tell)]
+    const answer = async () => { const generation = model.generate(long, endless); for (;;) await generation.next() }
+    const rows = async () => { for (;;) await model.logits(long, [1]) }
+    const work = [answer(), answer(), rows()].map((work) => work.catch(tell))
     await Promise.all([model.dispose(), model.dispose(), ...work])
     await model.dispose()
     try { model.generate(short) } catch (error) { tell(error) }

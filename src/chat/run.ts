@@ -33,15 +33,28 @@ export async function prepareChat(
   params: PromptParams,
   { signal }: RunOptions = {},
 ): Promise<PreparedPrompt> {
+  const rendered = render(text, params)
+  return prepared(text, rendered, await text.encodePrompt(rendered, { signal }))
+}
+
+/** {@link prepareChat} at one go. */
+export function renderChat(text: TextModel, params: PromptParams): PreparedPrompt {
+  const rendered = render(text, params)
+  return prepared(text, rendered, text.encodePromptSync(rendered))
+}
+
+function render(text: TextModel, params: PromptParams): RenderedPrompt {
   const { variables, thinking } = templateVariables(params.chatTemplateKwargs, params.enableThinking)
-  const rendered = text.render({
+  return text.render({
     messages: templateMessages(params.messages),
     tools: templateTools(params.tools, params.toolChoice),
     variables,
     // With thinking off the block that the template opens is closed at once.
     suffix: (prompt) => (!thinking && leavesThinkOpen(prompt) ? `\n${CLOSE_THINK}\n\n` : ''),
   })
-  const ids = await text.encodePrompt(rendered, { signal })
+}
+
+function prepared(text: TextModel, rendered: RenderedPrompt, ids: Uint32Array): PreparedPrompt {
   return {
     ids,
     text: rendered.text,

@@ -71,11 +71,11 @@ async function* pull(
         signal?.throwIfAborted()
         throw fromNative(error)
       }
+      const { finishReason, promptTokens, cachedTokens, completionTokens } = chunk
       for (const token of chunk.tokens) {
-        yield { token }
+        yield { token, cachedTokens }
         signal?.throwIfAborted()
       }
-      const { finishReason, promptTokens, cachedTokens, completionTokens } = chunk
       if (finishReason !== undefined) {
         yield { finishReason, promptTokens, cachedTokens, completionTokens }
         return

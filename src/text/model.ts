@@ -97,4 +97,8 @@ export class TextModelOf implements TextModel {
   async encodePrompt(prompt: RenderedPrompt, options?: EncodeOptions): Promise<Uint32Array> {
     return this.tokenizer.encodePieces(this.tokenizer.cut(prompt), options)
   }
+
+  encodePromptSync(prompt: RenderedPrompt): Uint32Array {
+    return this.tokenizer.encodeAll(this.tokenizer.cut(prompt))
+  }
 }

@@ -81,8 +81,13 @@ export class Tokenizer {
 
   /** Ids of a text; with `special`, spellings of added tokens become those tokens. */
   encode(text: string, special: boolean): Uint32Array {
+    return this.encodeAll(this.pieces(text, special))
+  }
+
+  /** Ids of pieces, at one go. */
+  encodeAll(pieces: readonly PromptPiece[]): Uint32Array {
     const out: number[] = []
-    const steps = this.steps(this.pieces(text, special), out)
+    const steps = this.steps(pieces, out)
     while (steps.next().done !== true);
     return Uint32Array.from(out)
   }

@@ -50,4 +50,6 @@ export interface TextModel {
   render(input: RenderInput): RenderedPrompt
   /** Ids of a rendered prompt, giving way to other work every few milliseconds. */
   encodePrompt(prompt: RenderedPrompt, options?: EncodeOptions): Promise<Uint32Array>
+  /** The same at one go. */
+  encodePromptSync(prompt: RenderedPrompt): Uint32Array
 }

@@ -19,7 +19,7 @@ pub struct NativeChunk {
     pub finish_reason: Option<&'static str>,
     /// Tokens of the prompt; 0 before the last chunk.
     pub prompt_tokens: u32,
-    /// Prompt tokens whose KV entries were reused; 0 before the last chunk.
+    /// Prompt tokens whose KV entries were reused.
     pub cached_tokens: u32,
     /// Tokens generated, an end token included; 0 before the last chunk.
     pub completion_tokens: u32,
@@ -49,7 +49,7 @@ impl NativeGeneration {
                 FinishReason::Length => "length",
             }),
             prompt_tokens: finish.map_or(0, |finish| finish.prompt_tokens as u32),
-            cached_tokens: finish.map_or(0, |finish| finish.cached_tokens as u32),
+            cached_tokens: chunk.cached_tokens as u32,
             completion_tokens: finish.map_or(0, |finish| finish.completion_tokens as u32),
         })
     }

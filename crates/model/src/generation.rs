@@ -46,6 +46,8 @@ pub struct Finish {
 pub struct Chunk {
     /// The tokens, oldest first. An end token is not among them.
     pub tokens: Vec<u32>,
+    /// Tokens of the prompt that were taken from an earlier request's state.
+    pub cached_tokens: usize,
     /// Set when no more will come.
     pub finish: Option<Finish>,
 }
@@ -58,6 +60,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Default)]
 struct QueueState {
     tokens: VecDeque<u32>,
+    cached_tokens: usize,
     end: Option<Result<Finish, SharedError>>,
     cancelled: bool,
     wakers: Vec<Waker>,
@@ -74,6 +77,11 @@ impl QueueState {
 pub(crate) struct TokenQueue(Mutex<QueueState>);
 
 impl TokenQueue {
+    /// Says what the answer started from, before its first token.
+    pub(crate) fn set_cached_tokens(&self, cached_tokens: usize) {
+        lock(&self.0).cached_tokens = cached_tokens;
+    }
+
     /// Adds a token.
     pub(crate) fn push(&self, token: u32) {
         let wakers = {
@@ -120,14 +128,17 @@ impl Generation {
             let mut state = lock(&self.queue.0);
             was_full = state.tokens.len() >= QUEUE_CAPACITY;
             let tokens = Vec::from(std::mem::take(&mut state.tokens));
+            let cached_tokens = state.cached_tokens;
             match &state.end {
                 Some(Ok(finish)) => Poll::Ready(Ok(Chunk {
                     tokens,
+                    cached_tokens,
                     finish: Some(*finish),
                 })),
                 Some(Err(error)) if tokens.is_empty() => Poll::Ready(Err(Arc::clone(error))),
                 _ if !tokens.is_empty() => Poll::Ready(Ok(Chunk {
                     tokens,
+                    cached_tokens,
                     finish: None,
                 })),
                 _ => {

@@ -95,11 +95,12 @@ impl<C: SequenceCache> Session<C> {
             snapshots: Snapshots::new(),
         });
         let mut seen = SeenTokens::new(0);
-        if let Goal::Generate(generate) = &job.goal
-            && generate.params.penalises()
-        {
-            seen = SeenTokens::new(backend.vocab_size());
-            job.prompt.iter().for_each(|&id| seen.insert(id));
+        if let Goal::Generate(generate) = &job.goal {
+            generate.queue.set_cached_tokens(cache.len());
+            if generate.params.penalises() {
+                seen = SeenTokens::new(backend.vocab_size());
+                job.prompt.iter().for_each(|&id| seen.insert(id));
+            }
         }
         Session {
             prompt_tokens: job.prompt.len(),

@@ -47,6 +47,7 @@ fn collect(generation: &Generation) -> (Vec<u32>, Finish) {
         let chunk = block_on(generation.next()).unwrap();
         tokens.extend(chunk.tokens);
         if let Some(finish) = chunk.finish {
+            assert_eq!(chunk.cached_tokens, finish.cached_tokens);
             return (tokens, finish);
         }
     }
