@@ -194,6 +194,23 @@ impl Rows {
         &self.planes[(r * self.precision.planes() + p) * stride..][..self.padded]
     }
 
+    /// The `P` planes of `T` rows, from column `from` on.
+    // Loops, here and in the kernels: closures over arrays are not always inlined.
+    #[inline(always)]
+    pub(crate) fn planes<const T: usize, const P: usize>(
+        &self,
+        idx: &[u32],
+        from: usize,
+    ) -> [[*const i8; P]; T] {
+        let mut planes = [[std::ptr::null(); P]; T];
+        for (planes, &r) in planes.iter_mut().zip(idx) {
+            for (p, plane) in planes.iter_mut().enumerate() {
+                *plane = self.plane(r as usize, p)[from..].as_ptr();
+            }
+        }
+        planes
+    }
+
     /// The scales of row `r`: one in `Int16`, one a block in `Int8`.
     #[inline(always)]
     pub(crate) fn scales(&self, r: usize) -> &[f32] {

@@ -31,11 +31,15 @@ unsafe fn dots<const BITS: usize, const T: usize, const P: usize>(
                 for line in 0..BITS / 2 {
                     prefetch(tile, f * BITS / 2 + line);
                 }
-                let codes = words.map(|word| match (BITS, f) {
-                    (8, _) => word,
-                    (_, 0) => _mm512_and_si512(word, _mm512_set1_epi8(15)),
-                    _ => _mm512_and_si512(_mm512_srli_epi32::<4>(word), _mm512_set1_epi8(15)),
-                });
+                let mut codes = words;
+                for codes in &mut codes {
+                    if f > 0 {
+                        *codes = _mm512_srli_epi32::<4>(*codes);
+                    }
+                    if BITS == 4 {
+                        *codes = _mm512_and_si512(*codes, _mm512_set1_epi8(15));
+                    }
+                }
                 for (sums, x) in sums.iter_mut().zip(x) {
                     for (sums, x) in sums.iter_mut().zip(x) {
                         let q = broadcast(x.add((t * (8 / BITS) + f) * 4));
@@ -93,9 +97,7 @@ unsafe fn few<const BITS: usize, const T: usize, const P: usize>(
     let scale_bytes = w.layout.scale_bytes();
     let mut acc = [[_mm512_setzero_ps(); VECTORS]; T];
     for (g, group) in w.data.chunks_exact(w.layout.group_bytes()).enumerate() {
-        let planes: [[*const i8; P]; T] = std::array::from_fn(|t| {
-            std::array::from_fn(|p| x.plane(idx[t] as usize, p)[g * size..].as_ptr())
-        });
+        let planes = x.planes::<T, P>(idx, g * size);
         let run = group.as_ptr();
         let upper = w.head[w.layout.head_at(g)..].as_ptr();
         // SAFETY: a group holds two runs of scales, then `count` tiles; activations are padded to whole groups.

@@ -23,7 +23,12 @@ unsafe fn dots<const T: usize, const P: usize>(
         // SAFETY: `t` is below `count`.
         unsafe {
             let tile = tiles.add(t * INT8_TILE_BYTES);
-            let q: [[__m512i; P]; T] = x.map(|x| x.map(|x| broadcast(x.add(t * INT8_TILE_COLS))));
+            let mut q = [[_mm512_setzero_si512(); P]; T];
+            for (q, x) in q.iter_mut().zip(&x) {
+                for (q, x) in q.iter_mut().zip(x) {
+                    *q = broadcast(x.add(t * INT8_TILE_COLS));
+                }
+            }
             for v in 0..VECTORS {
                 prefetch(tile, v);
                 let codes = load(tile, v);
@@ -36,16 +41,6 @@ unsafe fn dots<const T: usize, const P: usize>(
         }
     }
     sums
-}
-
-/// The planes of `T` rows of activations, from column `from` on.
-#[inline(always)]
-fn planes<const T: usize, const P: usize>(
-    x: &Rows,
-    idx: &[u32],
-    from: usize,
-) -> [[*const i8; P]; T] {
-    std::array::from_fn(|t| std::array::from_fn(|p| x.plane(idx[t] as usize, p)[from..].as_ptr()))
 }
 
 /// `sum(code * q) - 128 * sum(q)`, as floats.
@@ -63,7 +58,7 @@ fn centred(sums: __m512i, total: i32) -> __m512 {
 unsafe fn int16_few<const T: usize>(w: &Int8Strip<'_>, x: &Rows, idx: &[u32], out: &mut [f32]) {
     let count = w.data.len() / INT8_TILE_BYTES;
     // SAFETY: the strip holds `count` tiles, and the planes are padded to more than their columns.
-    let sums = unsafe { dots::<T, 2>(w.data.as_ptr(), count, planes(x, idx, 0)) };
+    let sums = unsafe { dots::<T, 2>(w.data.as_ptr(), count, x.planes(idx, 0)) };
     for (t, [high, low]) in sums.into_iter().enumerate() {
         let r = idx[t] as usize;
         let high_total = x.high_total(r);
@@ -116,7 +111,7 @@ unsafe fn int8_few<const T: usize>(w: &Int8Strip<'_>, x: &Rows, idx: &[u32], out
     {
         let count = tiles.len() / INT8_TILE_BYTES;
         // SAFETY: `count` tiles are there, and the planes hold whole blocks.
-        let sums = unsafe { dots::<T, 1>(tiles.as_ptr(), count, planes(x, idx, block * BLOCK)) };
+        let sums = unsafe { dots::<T, 1>(tiles.as_ptr(), count, x.planes(idx, block * BLOCK)) };
         for t in 0..T {
             let r = idx[t] as usize;
             let total: i32 = x.sums(r)[block * GROUPS..][..GROUPS].iter().sum();

@@ -48,7 +48,10 @@ unsafe fn direct<const T: usize, const P: usize>(
             let words: Sums = [load(tile, 0), load(tile, 1), load(tile, 2), load(tile, 3)];
             for f in 0..4 {
                 prefetch(tile, f);
-                let codes = words.map(|word| field(word, f));
+                let mut codes = words;
+                for codes in &mut codes {
+                    *codes = field(*codes, f);
+                }
                 for (sums, x) in sums.iter_mut().zip(&x) {
                     for (sums, x) in sums.iter_mut().zip(x) {
                         let q = broadcast(x.add(t * TERNARY_TILE_COLS + 4 * f));
@@ -120,16 +123,6 @@ unsafe fn unpacked<const T: usize, const P: usize>(
     sums
 }
 
-/// The planes of `T` rows of activations, from column `from` on.
-#[inline(always)]
-fn planes<const T: usize, const P: usize>(
-    x: &Rows,
-    idx: &[u32],
-    from: usize,
-) -> [[*const i8; P]; T] {
-    std::array::from_fn(|t| std::array::from_fn(|p| x.plane(idx[t] as usize, p)[from..].as_ptr()))
-}
-
 /// # Safety
 ///
 /// The CPU has this room's instruction set; lengths as the table asks.
@@ -154,9 +147,12 @@ pub(super) unsafe fn int16(w: &TernaryStrip<'_>, x: &Rows, idx: &[u32], out: &mu
 unsafe fn int16_few<const T: usize>(w: &TernaryStrip<'_>, x: &Rows, idx: &[u32], out: &mut [f32]) {
     let count = w.tiles.len() / TERNARY_TILE_BYTES;
     // SAFETY: the strip holds `count` tiles, and the planes are padded to more than their columns.
-    let sums = unsafe { direct::<T, 2>(w.tiles.as_ptr(), count, planes(x, idx, 0)) };
+    let sums = unsafe { direct::<T, 2>(w.tiles.as_ptr(), count, x.planes(idx, 0)) };
     for (t, [high, low]) in sums.into_iter().enumerate() {
-        let dots = std::array::from_fn(|v| join(high[v], low[v]));
+        let mut dots = high;
+        for (dots, low) in dots.iter_mut().zip(low) {
+            *dots = join(*dots, low);
+        }
         // SAFETY: `out` holds 64 results for each entry.
         unsafe { int16_finish(w, x, idx[t], dots, &mut out[t * STRIP..][..STRIP]) }
     }
@@ -215,7 +211,8 @@ unsafe fn int16_many(w: &TernaryStrip<'_>, x: &Rows, idx: &[u32], out: &mut [f32
     for (&r, out) in idx.iter().zip(out.chunks_exact_mut(STRIP)) {
         // SAFETY: 64 integer sums were stored in `out`.
         unsafe {
-            let dots = std::array::from_fn(|v| _mm512_loadu_si512(out.as_ptr().add(16 * v).cast()));
+            let at = out.as_ptr().cast::<u8>();
+            let dots = [load(at, 0), load(at, 1), load(at, 2), load(at, 3)];
             int16_finish(w, x, r, dots, out);
         }
     }
@@ -237,7 +234,7 @@ unsafe fn int16_block<const T: usize>(
     out: &mut [f32],
 ) {
     // SAFETY: the caller's promises.
-    let sums = unsafe { unpacked::<T, 2>(codes, count, planes(x, idx, block * BLOCK)) };
+    let sums = unsafe { unpacked::<T, 2>(codes, count, x.planes(idx, block * BLOCK)) };
     for ([high, low], out) in sums.into_iter().zip(out.chunks_exact_mut(STRIP)) {
         for v in 0..VECTORS {
             let mut dots = join(high[v], low[v]);
@@ -265,7 +262,7 @@ pub(super) unsafe fn int8(w: &TernaryStrip<'_>, x: &Rows, idx: &[u32], out: &mut
         // sums from block to block.
         unsafe {
             if let [r] = *idx {
-                let [[sums]] = direct::<1, 1>(tiles.as_ptr(), count, planes(x, idx, block * BLOCK));
+                let [[sums]] = direct::<1, 1>(tiles.as_ptr(), count, x.planes(idx, block * BLOCK));
                 int8_add(sums, block, x, r, out);
                 continue;
             }
@@ -314,7 +311,7 @@ unsafe fn int8_block<const T: usize>(
     out: &mut [f32],
 ) {
     // SAFETY: the caller's promises.
-    let sums = unsafe { unpacked::<T, 1>(codes, count, planes(x, idx, block * BLOCK)) };
+    let sums = unsafe { unpacked::<T, 1>(codes, count, x.planes(idx, block * BLOCK)) };
     for (([sums], &r), out) in sums.into_iter().zip(idx).zip(out.chunks_exact_mut(STRIP)) {
         // SAFETY: as above.
         unsafe { int8_add(sums, block, x, r, out) };

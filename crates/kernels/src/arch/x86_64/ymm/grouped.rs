@@ -1,6 +1,6 @@
 //! Affine strips with 4-bit or 8-bit codes: group by group, all rows of activations, 16 rows of weights at a time.
 
-use super::{Dot, broadcast, join, load, prefetch};
+use super::{Dot, broadcasts, join, load, prefetch};
 use crate::layout::{STRIP, ScaleFormat};
 use crate::mat::GroupedStrip;
 use crate::rows::{BLOCK, Rows, SUM_GROUP};
@@ -34,7 +34,7 @@ unsafe fn nibbles<D: Dot, const P: usize>(
                 prefetch(tile);
                 let words = [load(tile), load(tile.add(32))];
                 for f in 0..2 {
-                    let q = x.map(|x| broadcast(x.add(8 * t + 4 * f)));
+                    let q = broadcasts(x, 8 * t + 4 * f);
                     for v in 0..2 {
                         let shifted = if f == 0 {
                             words[v]
@@ -75,7 +75,7 @@ unsafe fn bytes<D: Dot, const P: usize>(
         for t in 0..cols / 4 {
             let tile = tiles.add(t * TILE);
             prefetch(tile);
-            let q = x.map(|x| broadcast(x.add(4 * t)));
+            let q = broadcasts(x, 4 * t);
             for v in 0..2 {
                 let codes = load(tile.add(32 * v));
                 for p in 0..P {
@@ -129,9 +129,8 @@ pub(in crate::arch::x86_64) unsafe fn any<D: Dot, const P: usize>(
         let run = group.as_ptr();
         let upper = w.head[w.layout.head_at(g)..].as_ptr();
         for (&r, out) in idx.iter().zip(out.chunks_exact_mut(STRIP)) {
+            let [planes] = x.planes::<1, P>(&[r], g * size);
             let r = r as usize;
-            let planes: [*const i8; P] =
-                std::array::from_fn(|p| x.plane(r, p)[g * size..].as_ptr());
             let total: i32 = x.sums(r)[g * size / SUM_GROUP..][..size / SUM_GROUP]
                 .iter()
                 .sum();

@@ -1,6 +1,6 @@
 //! 8-bit strips with one scale a row: block by block, 16 rows of weights at a time.
 
-use super::{Dot, broadcast, load, prefetch};
+use super::{Dot, broadcasts, load, prefetch};
 use crate::layout::{INT8_TILE_BYTES, INT8_TILE_COLS, STRIP};
 use crate::mat::Int8Strip;
 use crate::rows::{BLOCK, Rows, SUM_GROUP};
@@ -27,7 +27,7 @@ unsafe fn dots<D: Dot, const P: usize>(
         for t in 0..count {
             let tile = tiles.add(t * INT8_TILE_BYTES);
             prefetch(tile);
-            let q = x.map(|x| broadcast(x.add(t * INT8_TILE_COLS)));
+            let q = broadcasts(x, t * INT8_TILE_COLS);
             for v in 0..2 {
                 let codes = load(tile.add(32 * v));
                 for p in 0..P {
@@ -59,7 +59,7 @@ pub(in crate::arch::x86_64) unsafe fn int16<D: Dot>(
         let r = r as usize;
         let mut sums = [[0i32; STRIP]; 2];
         for (block, tiles) in w.data.chunks(BLOCK_BYTES).enumerate() {
-            let planes = [0, 1].map(|p| x.plane(r, p)[block * BLOCK..].as_ptr());
+            let [planes] = x.planes::<1, 2>(&[r as u32], block * BLOCK);
             for at in (0..STRIP).step_by(16) {
                 // SAFETY: 16 rows take 64 bytes of a tile; `sums` holds 64 values a plane.
                 unsafe {

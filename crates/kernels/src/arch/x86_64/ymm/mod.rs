@@ -64,6 +64,40 @@ unsafe fn broadcast(x: *const i8) -> __m256i {
     unsafe { _mm256_set1_epi32(x.cast::<i32>().read_unaligned()) }
 }
 
+/// [`broadcast`] of each plane, `from` bytes on.
+///
+/// # Safety
+///
+/// As [`broadcast`].
+#[inline(always)]
+unsafe fn broadcasts<const P: usize>(x: [*const i8; P], from: usize) -> [__m256i; P] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut q = [_mm256_setzero_si256(); P];
+        for p in 0..P {
+            q[p] = broadcast(x[p].add(from));
+        }
+        q
+    }
+}
+
+/// `V` vectors, one after the other.
+///
+/// # Safety
+///
+/// `32 V` bytes can be read at `at`.
+#[inline(always)]
+unsafe fn loads<const V: usize>(at: *const u8) -> [__m256i; V] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut words = [_mm256_setzero_si256(); V];
+        for v in 0..V {
+            words[v] = load(at.add(32 * v));
+        }
+        words
+    }
+}
+
 /// 32 bytes.
 ///
 /// # Safety

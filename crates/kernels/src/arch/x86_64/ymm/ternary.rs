@@ -1,7 +1,7 @@
 //! Ternary strips. One or two rows of activations: codes are unpacked in registers and used at once. More: the codes of
 //! 256 columns are unpacked once into the first-level cache, and all rows pass over them.
 
-use super::{Dot, broadcast, join, load, prefetch};
+use super::{Dot, broadcast, broadcasts, join, load, loads, prefetch};
 use crate::layout::{STRIP, TERNARY_TILE_BYTES, TERNARY_TILE_COLS};
 use crate::mat::TernaryStrip;
 use crate::rows::{BLOCK, Rows, SUM_GROUP};
@@ -34,16 +34,6 @@ unsafe fn field(word: __m256i, f: usize) -> __m256i {
     }
 }
 
-/// The planes of `T` rows of activations, from column `from` on.
-#[inline(always)]
-fn planes<const T: usize, const P: usize>(
-    x: &Rows,
-    idx: &[u32],
-    from: usize,
-) -> [[*const i8; P]; T] {
-    std::array::from_fn(|t| std::array::from_fn(|p| x.plane(idx[t] as usize, p)[from..].as_ptr()))
-}
-
 /// Sums of `code * q` for 32 rows (four vectors) over `count` tiles of a block.
 ///
 /// # Safety
@@ -61,12 +51,12 @@ unsafe fn direct<D: Dot, const P: usize>(
         let mut sums = [[_mm256_setzero_si256(); 4]; P];
         for t in 0..count {
             let tile = tiles.add(t * TERNARY_TILE_BYTES);
-            let words: [__m256i; 4] = std::array::from_fn(|v| load(tile.add(32 * v)));
+            let words = loads::<4>(tile);
             for f in 0..4 {
                 if f % 2 == 0 {
                     prefetch(tile.wrapping_add(32 * f));
                 }
-                let q = x.map(|x| broadcast(x.add(t * TERNARY_TILE_COLS + 4 * f)));
+                let q = broadcasts(x, t * TERNARY_TILE_COLS + 4 * f);
                 for v in 0..4 {
                     let codes = field(words[v], f);
                     for p in 0..P {
@@ -75,7 +65,12 @@ unsafe fn direct<D: Dot, const P: usize>(
                 }
             }
         }
-        sums.map(|sums| sums.map(|sum| D::widen(sum)))
+        for p in 0..P {
+            for v in 0..4 {
+                sums[p][v] = D::widen(sums[p][v]);
+            }
+        }
+        sums
     }
 }
 
@@ -120,7 +115,7 @@ unsafe fn unpacked<D: Dot, const V: usize, const T: usize, const P: usize>(
     unsafe {
         let mut sums = [[[_mm256_setzero_si256(); V]; P]; T];
         for step in 0..count * 4 {
-            let codes: [__m256i; V] = std::array::from_fn(|v| load(codes.add(step * 256 + 32 * v)));
+            let codes = loads::<V>(codes.add(step * 256));
             for t in 0..T {
                 for p in 0..P {
                     let q = broadcast(x[t][p].add(step * 4));
@@ -130,7 +125,14 @@ unsafe fn unpacked<D: Dot, const V: usize, const T: usize, const P: usize>(
                 }
             }
         }
-        sums.map(|sums| sums.map(|sums| sums.map(|sum| D::widen(sum))))
+        for t in 0..T {
+            for p in 0..P {
+                for v in 0..V {
+                    sums[t][p][v] = D::widen(sums[t][p][v]);
+                }
+            }
+        }
+        sums
     }
 }
 
@@ -151,7 +153,7 @@ pub(in crate::arch::x86_64) unsafe fn int16<D: Dot>(
             let (count, from) = (tiles.len() / TERNARY_TILE_BYTES, block * BLOCK);
             if idx.len() <= 2 {
                 for (&r, out) in idx.iter().zip(out.chunks_exact_mut(STRIP)) {
-                    let [x] = planes::<1, 2>(x, &[r], from);
+                    let [x] = x.planes::<1, 2>(&[r], from);
                     for (half, out) in out.chunks_exact_mut(32).enumerate() {
                         let [high, low] = direct::<D, 2>(tiles.as_ptr().add(128 * half), count, x);
                         int16_add(high, low, block, out);
@@ -163,9 +165,9 @@ pub(in crate::arch::x86_64) unsafe fn int16<D: Dot>(
             let codes = codes.0.as_ptr().cast::<u8>();
             for (idx, out) in idx.chunks(3).zip(out.chunks_mut(3 * STRIP)) {
                 match idx.len() {
-                    3 => int16_tile::<D, 2, 3>(codes, count, block, planes(x, idx, from), out),
-                    2 => int16_tile::<D, 2, 2>(codes, count, block, planes(x, idx, from), out),
-                    _ => int16_tile::<D, 4, 1>(codes, count, block, planes(x, idx, from), out),
+                    3 => int16_tile::<D, 2, 3>(codes, count, block, x.planes(idx, from), out),
+                    2 => int16_tile::<D, 2, 2>(codes, count, block, x.planes(idx, from), out),
+                    _ => int16_tile::<D, 4, 1>(codes, count, block, x.planes(idx, from), out),
                 }
             }
         }
@@ -250,7 +252,7 @@ pub(in crate::arch::x86_64) unsafe fn int8<D: Dot>(
             let (count, from) = (tiles.len() / TERNARY_TILE_BYTES, block * BLOCK);
             if idx.len() <= 2 {
                 for (&r, out) in idx.iter().zip(out.chunks_exact_mut(STRIP)) {
-                    let [planes] = planes::<1, 1>(x, &[r], from);
+                    let [planes] = x.planes::<1, 1>(&[r], from);
                     for (half, out) in out.chunks_exact_mut(32).enumerate() {
                         let [sums] = direct::<D, 1>(tiles.as_ptr().add(128 * half), count, planes);
                         int8_add(sums, block, x, r, out);
@@ -260,8 +262,11 @@ pub(in crate::arch::x86_64) unsafe fn int8<D: Dot>(
             }
             unpack(tiles.as_ptr(), count, &mut codes);
             let codes = codes.0.as_ptr().cast::<u8>();
-            for (idx, out) in idx.chunks(3).zip(out.chunks_mut(3 * STRIP)) {
+            for (idx, out) in idx.chunks(6).zip(out.chunks_mut(6 * STRIP)) {
                 match idx.len() {
+                    6 => int8_tile::<D, 6>(codes, count, block, x, idx, out),
+                    5 => int8_tile::<D, 5>(codes, count, block, x, idx, out),
+                    4 => int8_tile::<D, 4>(codes, count, block, x, idx, out),
                     3 => int8_tile::<D, 3>(codes, count, block, x, idx, out),
                     2 => int8_tile::<D, 2>(codes, count, block, x, idx, out),
                     _ => int8_tile::<D, 1>(codes, count, block, x, idx, out),
@@ -276,7 +281,7 @@ pub(in crate::arch::x86_64) unsafe fn int8<D: Dot>(
     }
 }
 
-/// All rows of a strip for `T` rows of activations and one block, 32 rows at a time.
+/// All rows of a strip for `T` rows of activations and one block, 16 rows at a time.
 ///
 /// # Safety
 ///
@@ -290,13 +295,13 @@ unsafe fn int8_tile<D: Dot, const T: usize>(
     idx: &[u32],
     out: &mut [f32],
 ) {
-    for at in [0, 32] {
+    for at in (0..STRIP).step_by(16) {
         // SAFETY: the caller's promise; 8 rows take 32 bytes.
         unsafe {
             let sums =
-                unpacked::<D, 4, T, 1>(codes.add(4 * at), count, planes(x, idx, block * BLOCK));
+                unpacked::<D, 2, T, 1>(codes.add(4 * at), count, x.planes(idx, block * BLOCK));
             for (t, [sums]) in sums.into_iter().enumerate() {
-                int8_add(sums, block, x, idx[t], &mut out[t * STRIP + at..][..32]);
+                int8_add(sums, block, x, idx[t], &mut out[t * STRIP + at..][..16]);
             }
         }
     }
@@ -306,9 +311,15 @@ unsafe fn int8_tile<D: Dot, const T: usize>(
 ///
 /// # Safety
 ///
-/// The CPU has AVX2 and FMA; `out` holds 32 values.
+/// The CPU has AVX2 and FMA; `out` holds `8 V` values.
 #[inline(always)]
-unsafe fn int8_add(sums: [__m256i; 4], block: usize, x: &Rows, r: u32, out: &mut [f32]) {
+unsafe fn int8_add<const V: usize>(
+    sums: [__m256i; V],
+    block: usize,
+    x: &Rows,
+    r: u32,
+    out: &mut [f32],
+) {
     const GROUPS: usize = BLOCK / SUM_GROUP;
     let total: i32 = x.sums(r as usize)[block * GROUPS..][..GROUPS].iter().sum();
     // SAFETY: the caller's promise.
