@@ -19,7 +19,9 @@ import {
 } from './values.js'
 
 /** Nodes that one rendering may visit, and macro calls it may nest: templates come from outside and may not hang. */
-const MAX_STEPS = 50_000_000
+const MAX_STEPS = 20_000_000
+/** What a turn of a loop costs beside the nodes in it. */
+const TURN_STEPS = 20
 const MAX_CALLS = 200
 
 /** Names in sight: those of the block, then those around it. */
@@ -112,6 +114,7 @@ export class Evaluation {
       })
     }
     for (let i = 0; i < items.length; i++) {
+      this.count(TURN_STEPS)
       const scope = new Scope(outer)
       scope.set('loop', loopValue(items, i))
       this.unpack(node.loopvar, items[i], scope)
@@ -169,8 +172,13 @@ export class Evaluation {
     return this.call(node.call.callee, args, new Map([...kwargs, ['caller', caller]]), scope)
   }
 
+  private count(steps: number): void {
+    this.steps += steps
+    if (this.steps > MAX_STEPS) throw new TemplateError('the template takes too many steps')
+  }
+
   private value(node: Node, scope: Scope): Value {
-    if (++this.steps > MAX_STEPS) throw new TemplateError('the template takes too many steps')
+    this.count(1)
     switch (node.type) {
       case 'Identifier':
         return scope.get(node.value)

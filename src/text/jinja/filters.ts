@@ -1,6 +1,6 @@
 import { Float } from '../json.js'
 import { Str } from '../str.js'
-import { capitalize, checkLength, join, method, replace, strip, title } from './methods.js'
+import { capitalize, checkLength, join, method, replace, strip } from './methods.js'
 import { display, toJson, type JsonStyle } from './print.js'
 import {
   compare,
@@ -230,7 +230,7 @@ export const filters: ReadonlyMap<string, Filter> = new Map<string, Filter>([
   ['list', iterate],
   ['lower', (value) => display(value).map((run) => run.toLowerCase())],
   ['upper', (value) => display(value).map((run) => run.toUpperCase())],
-  ['title', (value) => title(display(value))],
+  ['title', (value) => titleWords(display(value))],
   ['trim', (value, [chars]) => strip(display(value), chars, true, true)],
   ['map', map],
   ['max', (value) => extreme(value, 1)],
@@ -259,6 +259,11 @@ function otherwise(value: Value, args: readonly Value[], kwargs: Kwargs): Value 
 function dictItems(value: Value): Value {
   if (value instanceof Dict) return [...value.map].map(([key, item]): Value[] => [Str.data(key), item])
   throw new TemplateError(`${typeName(value)} has no items`)
+}
+
+/** The filter `title` knows fewer word borders than the method. */
+function titleWords(value: Str): Str {
+  return value.map((run) => run.replace(/[^-\s({[<]+/g, (word) => word[0]!.toUpperCase() + word.slice(1).toLowerCase()))
 }
 
 const isInteger = (value: Value): boolean => typeof value === 'number' || typeof value === 'bigint'

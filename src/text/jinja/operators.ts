@@ -50,6 +50,10 @@ function repeated(text: Str, times: number): Str {
   return Str.concat(Array.from({ length: Math.max(times, 0) }, () => text))
 }
 
+/** Bounds integers, whose size nothing else does. */
+const MAX_BITS = 1n << 16n
+const LARGEST = 1n << MAX_BITS
+
 type Numeric = boolean | number | bigint | Float
 
 function arithmetic(operator: string, left: Numeric, right: Numeric): Value {
@@ -58,6 +62,7 @@ function arithmetic(operator: string, left: Numeric, right: Numeric): Value {
   if (['/', '//', '%'].includes(operator) && Number(b) === 0) throw new TemplateError('division by zero')
   if (float) return new Float(onFloats(operator, Number(a), Number(b)))
   const result = onIntegers(operator, BigInt(a), BigInt(b))
+  if (result > LARGEST || result < -LARGEST) throw new TemplateError('a number grows too large')
   return Number.isSafeInteger(Number(result)) ? Number(result) : result
 }
 
@@ -96,7 +101,7 @@ function onIntegers(operator: string, a: bigint, b: bigint): bigint {
     case '%':
       return modulo(a, b)
     case '**':
-      if (b > 1024n) throw new TemplateError('the power is too large')
+      if (BigInt(a.toString(2).length) * b > MAX_BITS) throw new TemplateError('a number grows too large')
       return a ** b
     default:
       throw new TemplateError(`no operator ${operator}`)

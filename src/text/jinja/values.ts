@@ -30,7 +30,9 @@ export type Value =
   undefined | null | boolean | number | bigint | Float | Str | readonly Value[] | Dict | Namespace | Fn
 
 /** A template that cannot be rendered with the values it was given. */
-export class TemplateError extends Error {}
+export class TemplateError extends Error {
+  override readonly name = 'TemplateError'
+}
 
 /** Python's name of a value's type, for messages. */
 export function typeName(value: Value): string {
