@@ -1,10 +1,11 @@
 #!/usr/bin/env node
 import yargs, { type CommandModule } from 'yargs'
 import { hideBin } from 'yargs/helpers'
+import { serveModule } from './serve.js'
 import { packageVersion } from '../version.js'
 
 /** What the program can do: one file a command. */
-const commands: readonly CommandModule[] = []
+const commands: readonly CommandModule[] = [serveModule]
 
 /** Exit code of a command line that cannot be read. */
 const USAGE_ERROR = 2
