@@ -177,7 +177,14 @@ unsafe fn tile<L: Lanes, E: Element, const R: usize, const T: usize>(
                 step::<L, E, T>(last.as_ptr(), x, whole, sums);
             }
         }
-        sums.map(|sums| sums.map(|[a, b]| lanes::sum(a.add(b))))
+        // Loops, not `map`: closures are compiled apart, without the instruction set.
+        let mut out = [[0.0; T]; R];
+        for (out, sums) in out.iter_mut().zip(&sums) {
+            for (out, [a, b]) in out.iter_mut().zip(sums) {
+                *out = lanes::sum(a.add(*b));
+            }
+        }
+        out
     }
 }
 

@@ -168,7 +168,7 @@ impl Pass<'_> {
         let from = base.max(sequence.start) - sequence.start;
         let to = (base + KEY_BLOCK - sequence.start).min(sequence.rows);
         for row in from..to {
-            let at = (sequence.first + row) * self.qkv_len;
+            let at = (sequence.first + row) * self.qkv_stride;
             // SAFETY: this unit alone uses the row's queries in this phase.
             let queries = unsafe { self.qkv.part_mut(at, self.config.query_rows()) };
             for head in queries.chunks_exact_mut(self.config.head_dim) {
@@ -192,7 +192,7 @@ impl Pass<'_> {
         kv_head: usize,
     ) {
         let d = self.config.head_dim;
-        let at = (sequence.first + row) * self.qkv_len + self.config.query_rows();
+        let at = (sequence.first + row) * self.qkv_stride + self.config.query_rows();
         // SAFETY: keys and values of the projections are only read since the last barrier.
         let (k, v) = unsafe {
             let keys = self.qkv.part(at + kv_head * d, d);
@@ -240,7 +240,7 @@ impl Pass<'_> {
         }
         local.ranges.clear();
         for row in 0..sequence.rows {
-            let at = (sequence.first + row) * self.qkv_len + kv_head * group * d;
+            let at = (sequence.first + row) * self.qkv_stride + kv_head * group * d;
             // SAFETY: the projections are only read in this phase: sequences with few rows turn copies of their queries.
             let source = unsafe { self.qkv.part(at, group * d) };
             let queries = &mut local.queries[row * group * d..][..group * d];
@@ -294,7 +294,7 @@ impl Pass<'_> {
         );
         let n = (to - from) * group;
         for (row, queries) in (from..to).zip(local.queries.chunks_exact_mut(group * d)) {
-            let at = (sequence.first + row) * self.qkv_len + kv_head * group * d;
+            let at = (sequence.first + row) * self.qkv_stride + kv_head * group * d;
             // SAFETY: queries were turned before the last barrier and are only read since.
             queries.copy_from_slice(unsafe { self.qkv.part(at, group * d) });
         }

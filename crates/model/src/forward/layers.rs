@@ -23,10 +23,11 @@ pub(super) struct Pass<'a> {
     pub(super) tokens: &'a [u32],
     pub(super) sequences: &'a [Sequence<'a>],
     pub(super) h: Disjoint<'a, f32>,
+    /// Distance between rows of `h`, and of `qkv`.
+    pub(super) h_stride: usize,
+    pub(super) qkv_stride: usize,
     pub(super) x: SharedRows<'a>,
     pub(super) qkv: Disjoint<'a, f32>,
-    /// Length of a row of `qkv`.
-    pub(super) qkv_len: usize,
     pub(super) attention: SharedRows<'a>,
     pub(super) records: Disjoint<'a, f32>,
     pub(super) router: Disjoint<'a, f32>,
@@ -89,7 +90,7 @@ impl Pass<'_> {
     /// Nobody writes to the row while the result is used.
     unsafe fn h_row(&self, r: usize) -> &[f32] {
         // SAFETY: the caller's promise is the same.
-        unsafe { self.h.part(r * self.config.hidden, self.config.hidden) }
+        unsafe { self.h.part(r * self.h_stride, self.config.hidden) }
     }
 
     /// The whole pass: embeds the tokens and leaves the residual stream after the last layer in `h`.
@@ -97,7 +98,7 @@ impl Pass<'_> {
         let embedding = self.weights.embedding.view();
         worker.phase(self.rows(), |r| {
             // SAFETY: each row has one unit.
-            let row = unsafe { self.h.part_mut(r * self.config.hidden, self.config.hidden) };
+            let row = unsafe { self.h.part_mut(r * self.h_stride, self.config.hidden) };
             embedding.row_to_f32(self.tokens[r] as usize, row);
         });
         for (l, layer) in self.weights.layers.iter().enumerate() {
@@ -134,7 +135,7 @@ impl Pass<'_> {
                 (unit % split, split),
                 &mut local.out,
                 |r, columns, values| {
-                    let at = r * self.qkv_len + firsts[m] + columns;
+                    let at = r * self.qkv_stride + firsts[m] + columns;
                     // SAFETY: units differ in columns or rows.
                     unsafe { self.qkv.part_mut(at, values.len()) }.copy_from_slice(values);
                 },
@@ -169,10 +170,7 @@ impl Pass<'_> {
                 &mut local.out,
                 |r, columns, values| {
                     // SAFETY: units differ in columns or rows.
-                    let h = unsafe {
-                        self.h
-                            .part_mut(r * self.config.hidden + columns, values.len())
-                    };
+                    let h = unsafe { self.h.part_mut(r * self.h_stride + columns, values.len()) };
                     self.fns.add(h, values);
                 },
             );
@@ -289,7 +287,7 @@ impl Pass<'_> {
                         out,
                     );
                     for (slot, y) in slots.zip(out.chunks_exact(STRIP)) {
-                        let at = routing.rows[slot] as usize * config.hidden + strip * STRIP;
+                        let at = routing.rows[slot] as usize * self.h_stride + strip * STRIP;
                         // SAFETY: units differ in columns.
                         let h = unsafe { self.h.part_mut(at, width) };
                         self.fns.add_scaled(h, routing.weights[slot], &y[..width]);

@@ -20,7 +20,7 @@ pub use self::head::HeadCounts;
 use self::attention::{Sequence, max_records};
 use self::head::Head;
 use self::layers::Pass;
-use self::scratch::{Disjoint, Local, Scratch};
+use self::scratch::{Disjoint, Local, Scratch, stride};
 use crate::backend::{Backend, Candidates, HiddenWanted, SeqRows};
 use crate::error::{Error, Result};
 use crate::kv_cache::{CacheType, KvCache};
@@ -264,7 +264,8 @@ impl Model {
             h: Disjoint::new(&mut scratch.h),
             x: scratch.x.share(),
             qkv: Disjoint::new(&mut scratch.qkv),
-            qkv_len: config.query_rows() + 2 * config.kv_rows(),
+            h_stride: stride(config.hidden),
+            qkv_stride: stride(config.query_rows() + 2 * config.kv_rows()),
             attention: scratch.attention.share(),
             records: Disjoint::new(&mut scratch.records),
             router: Disjoint::new(&mut scratch.router),
@@ -306,7 +307,7 @@ impl Model {
             for r in first + rows - wanted..first + rows {
                 let at = out.len();
                 out.resize(at + config.hidden, 0.0);
-                let h = &self.scratch.h[r * config.hidden..][..config.hidden];
+                let h = &self.scratch.h[r * stride(config.hidden)..][..config.hidden];
                 self.kernels
                     .float()
                     .rmsnorm(h, &self.weights.norm, config.rms_eps, &mut out[at..]);

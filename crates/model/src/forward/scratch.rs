@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use kernels::buffer::Buffer;
 use kernels::float::attention::{KEY_CHUNK, record_len};
 use kernels::{Precision, Rows, STRIP};
 
@@ -16,6 +17,12 @@ pub(super) const SPLIT_ROWS: usize = 4;
 pub(super) const QUERY_ROWS: usize = 8;
 /// Rows of activations multiplied at a time, so that the results stay in the nearest cache.
 pub(super) const PRODUCT_ROWS: usize = 48;
+
+/// Distance between rows of `len` values that are written strip by strip: whole cache lines, and an odd number of them, so that
+/// the same columns of many rows do not fall into the same cache sets.
+pub(super) fn stride(len: usize) -> usize {
+    (len.div_ceil(16) | 1) * 16
+}
 
 /// A buffer whose parts are written by different threads, with barriers between writers and readers.
 #[derive(Clone, Copy)]
@@ -73,12 +80,12 @@ pub(super) struct Choice {
 
 /// What the threads share. `n` is the rows of the pass.
 pub(super) struct Scratch {
-    /// Residual stream, `[n][hidden]`.
-    pub(super) h: Vec<f32>,
+    /// Residual stream, `[n][stride(hidden)]`.
+    pub(super) h: Buffer<f32>,
     /// Normed input of attention and of the experts, `[n][hidden]`.
     pub(super) x: Rows,
-    /// Queries, keys, values, `[n][(heads + 2 kv_heads) * head_dim]`.
-    pub(super) qkv: Vec<f32>,
+    /// Queries, keys, values, `[n][stride((heads + 2 kv_heads) * head_dim)]`.
+    pub(super) qkv: Buffer<f32>,
     /// Attention output, `[n][heads * head_dim]`.
     pub(super) attention: Rows,
     /// Attention records of sequences that share their keys out.
@@ -100,9 +107,9 @@ impl Scratch {
     pub(super) fn new(config: &Config, precision: Precision, max_rows: usize) -> Self {
         let slots = max_rows * config.experts_per_token;
         Self {
-            h: vec![0.0; max_rows * config.hidden],
+            h: Buffer::zeroed(max_rows * stride(config.hidden)),
             x: Rows::new(max_rows, config.hidden, precision),
-            qkv: vec![0.0; max_rows * (config.query_rows() + 2 * config.kv_rows())],
+            qkv: Buffer::zeroed(max_rows * stride(config.query_rows() + 2 * config.kv_rows())),
             attention: Rows::new(max_rows, config.query_rows(), precision),
             records: Vec::new(),
             router: vec![0.0; max_rows * config.experts],
