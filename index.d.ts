@@ -46,11 +46,66 @@ export declare class NativeModel {
   dispose(): Promise<void>
 }
 
+/** What this CPU can run, and how many threads this process may use. */
+export declare function cpuInfo(): NativeCpuInfo
+
+/**
+ * Says what the checkpoint at `path` is: reads its headers, and all of its weights or a sample. Of the options those count
+ * that say how weights are packed.
+ */
+export declare function inspectCheckpoint(path: string, options?: NativeLoadOptions | undefined | null): Promise<NativeCheckpointInfo>
+
 /**
  * Loads the checkpoint at `path`. What `onProgress` throws is ignored. Rejects with the code `CANCELLED` when the handle is
  * cancelled.
  */
 export declare function loadModel(path: string, options?: NativeLoadOptions | undefined | null, onProgress?: ((progress: NativeLoadProgress) => void) | undefined | null, cancellation?: Cancellation | undefined | null): Promise<NativeModel>
+
+/** One file of a checkpoint. */
+export interface NativeCheckpointFile {
+  /** Its name. */
+  name: string
+  /** Its length. */
+  bytes: number
+}
+
+/** What a checkpoint is. */
+export interface NativeCheckpointInfo {
+  /** Its layout: `hf`, `mlx`, `gguf`, `packed`. */
+  format: string
+  /** It is in this program's own packed form. */
+  packed: boolean
+  /** Its files. */
+  files: Array<NativeCheckpointFile>
+  /** Weights in all, without the norms. */
+  weights: number
+  /** Weights that are or will be kept at two bits. */
+  ternaryWeights: number
+  /** `ternaryWeights` comes from a sample. */
+  estimated: boolean
+  /** Bytes of the weights in memory. */
+  weightBytes: number
+  /** Bytes of KV cache for each token of a conversation (full layers). */
+  kvBytesPerToken: number
+  /** Bytes of KV cache that a conversation takes at most beside that (sliding layers). */
+  kvBytesFixed: number
+  /** Layers. */
+  layers: number
+  /** Width of the residual stream. */
+  hiddenSize: number
+  /** Number of token ids. */
+  vocabSize: number
+  /** Experts of a layer. */
+  experts: number
+  /** Experts a token is sent to. */
+  expertsPerToken: number
+  /** Keys a sliding layer's query sees. */
+  slidingWindow: number
+  /** The longest context the model was made for. */
+  contextLength: number
+  /** What the user should know, one line each. */
+  warnings: Array<string>
+}
 
 /** What a pull brought. */
 export interface NativeChunk {
@@ -64,6 +119,18 @@ export interface NativeChunk {
   cachedTokens: number
   /** Tokens generated, an end token included; 0 before the last chunk. */
   completionTokens: number
+}
+
+/** What this CPU can run. */
+export interface NativeCpuInfo {
+  /** The kernel set that is picked when none is asked for. */
+  isa: string
+  /** All kernel sets this CPU runs, the best last. */
+  isas: Array<string>
+  /** Features that kernels could use and that the CPU and the system both offer. */
+  features: Array<string>
+  /** Threads this process may really use: its affinity mask and its control group's quota count. */
+  threads: number
 }
 
 /** How one answer is to be drawn. Absent means the default in brackets. */
@@ -163,6 +230,12 @@ export interface NativeModelInfo {
   /** Things worth telling the operator, one line each. */
   warnings: Array<string>
 }
+
+/**
+ * Packs the checkpoint at `source` into the folder `destination`, which is made, and resolves to the packed file. What
+ * `onProgress` throws is ignored. Rejects with the code `CANCELLED` when the handle is cancelled.
+ */
+export declare function packCheckpoint(source: string, destination: string, options?: NativeLoadOptions | undefined | null, onProgress?: ((progress: NativeLoadProgress) => void) | undefined | null, cancellation?: Cancellation | undefined | null): Promise<string>
 
 /** The version of the addon; the package compares it with its own when it loads. */
 export declare function version(): string

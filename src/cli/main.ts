@@ -1,14 +1,15 @@
 #!/usr/bin/env node
 import yargs, { type CommandModule } from 'yargs'
 import { hideBin } from 'yargs/helpers'
+import { doctorModule } from './doctor.js'
+import { exitCodes } from './exit.js'
+import { infoModule } from './info.js'
+import { packModule } from './pack.js'
 import { serveModule } from './serve.js'
 import { packageVersion } from '../version.js'
 
 /** What the program can do: one file a command. */
-const commands: readonly CommandModule[] = [serveModule]
-
-/** Exit code of a command line that cannot be read. */
-const USAGE_ERROR = 2
+const commands: readonly CommandModule[] = [serveModule, infoModule, packModule, doctorModule]
 
 const program = yargs(hideBin(process.argv))
   .scriptName('maple-cpu')
@@ -38,5 +39,5 @@ try {
 } catch (error) {
   // Commands report their own failures; what arrives here is about the command line.
   process.stderr.write(`maple-cpu: ${error instanceof Error ? error.message : String(error)}\n`)
-  process.exitCode = USAGE_ERROR
+  process.exitCode = exitCodes.usage
 }

@@ -1,6 +1,8 @@
 //! The Node addon: converts, spawns and awaits; all real work is in `model`.
 
 mod cancellation;
+mod checkpoint;
+mod cpu;
 mod error;
 mod generation;
 mod info;

@@ -53,6 +53,19 @@ pub struct NativeLoadOptions {
     pub step_rows: Option<f64>,
 }
 
+impl NativeLoadOptions {
+    /// Those that concern the weights.
+    pub fn load_options(&self) -> napi::Result<LoadOptions> {
+        Ok(LoadOptions {
+            pack_experts: self.pack_experts.unwrap_or(true),
+            ternarize_attention: self.ternarize_attention.unwrap_or(false),
+            map: self.mmap.unwrap_or(true),
+            cache_folder: self.cache_folder.as_ref().map(PathBuf::from),
+            threads: whole_or("threads", self.threads, 0, 1024, 0)?,
+        })
+    }
+}
+
 /// How far loading is.
 #[napi(object, object_from_js = false)]
 pub struct NativeLoadProgress {
@@ -66,7 +79,7 @@ pub struct NativeLoadProgress {
 }
 
 /// Weak, so that it keeps no process alive, and with a bounded queue: reports that JavaScript is too busy for are lost.
-type ProgressFunction = ThreadsafeFunction<
+pub type ProgressFunction = ThreadsafeFunction<
     NativeLoadProgress,
     UnknownReturnValue,
     NativeLoadProgress,
@@ -101,11 +114,7 @@ pub fn load_model<'env>(
             engine.dispose();
         }
     })?;
-    let reporter = Reporter {
-        function: on_progress,
-        flag,
-        last: Mutex::new(None),
-    };
+    let reporter = Reporter::new(on_progress, flag);
     env.spawn_future(async move {
         let model = spawn_blocking(move || plan.run(&reporter)).await;
         let model = model.map_err(|error| coded("ENGINE_FAILED", error))??;
@@ -130,6 +139,8 @@ impl Plan {
             Some("int8") => Precision::Int8,
             Some(other) => return Err(invalid("dtype", "float32, int16 or int8", other)),
         };
+        let load = options.load_options()?;
+        let threads = load.threads;
         let isa = options
             .isa
             .map(|name| {
@@ -137,7 +148,6 @@ impl Plan {
                     .map_err(|error| coded("INVALID_ARGUMENT", error))
             })
             .transpose()?;
-        let threads = whole_or("threads", options.threads, 0, 1024, 0)?;
         let defaults = EngineOptions::default();
         let rows = whole_or(
             "stepRows",
@@ -148,13 +158,7 @@ impl Plan {
         )?;
         Ok(Plan {
             path,
-            load: LoadOptions {
-                pack_experts: options.pack_experts.unwrap_or(true),
-                ternarize_attention: options.ternarize_attention.unwrap_or(false),
-                map: options.mmap.unwrap_or(true),
-                cache_folder: options.cache_folder.map(PathBuf::from),
-                threads,
-            },
+            load,
             model: ModelOptions {
                 precision,
                 isa,
@@ -255,10 +259,21 @@ fn attention_name(precision: Precision) -> &'static str {
 }
 
 /// Hands progress to JavaScript without waiting for it.
-struct Reporter {
+pub struct Reporter {
     function: Option<ProgressFunction>,
     flag: Flag,
     last: Mutex<Option<(Phase, Instant)>>,
+}
+
+impl Reporter {
+    /// Reports to `function`; the flag ends the work.
+    pub fn new(function: Option<ProgressFunction>, flag: Flag) -> Self {
+        Reporter {
+            function,
+            flag,
+            last: Mutex::new(None),
+        }
+    }
 }
 
 impl Progress for Reporter {

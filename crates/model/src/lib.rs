@@ -21,4 +21,4 @@ mod session;
 pub mod slots;
 pub mod weights;
 
-pub use kernels::{Isa, Precision};
+pub use kernels::{Isa, Kernels, Precision};
