@@ -2,7 +2,12 @@ import { Marked } from './vendor/marked.js'
 import DOMPurify from './vendor/purify.js'
 import { copyButton } from './dom.js'
 
-const marked = new Marked({ gfm: true, breaks: false })
+/** HTML inside markdown is shown as it was written: an answer about HTML should be readable, and none of it can act. */
+const marked = new Marked({
+  gfm: true,
+  breaks: false,
+  renderer: { html: ({ text }) => text.replace(/[&<>]/g, (c) => `&#${c.charCodeAt(0)};`) },
+})
 
 /** What markdown can mean, and nothing that loads, runs, styles or submits. */
 const ALLOWED_TAGS = [
