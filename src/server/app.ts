@@ -14,6 +14,7 @@ import { completions } from './routes/completions.js'
 import { health } from './routes/health.js'
 import { getModel, listModels } from './routes/models.js'
 import { mount, type Route } from './routes/route.js'
+import { chatPage } from './routes/web.js'
 import { ServerState, type LoadProgress } from './state.js'
 
 /** What an app may be given beside its model and settings. */
@@ -32,7 +33,7 @@ export interface App {
 
 /** Routes that ask for no key. */
 function publicRoutes(state: ServerState): readonly Route[] {
-  return [{ path: '/health', get: health(state) }]
+  return [{ path: '/health', get: health(state) }, ...chatPage()]
 }
 
 /** Routes that ask for the key, if there is one. */

@@ -23,7 +23,7 @@ export interface Usage {
 }
 
 export interface Health {
-  status: 'ok' | 'loading' | 'error'
+  status: 'ok' | 'loading' | 'error' | 'shutting_down'
   model?: string
   message?: string
   phase?: string
@@ -78,7 +78,11 @@ export async function* streamChat(body: object, apiKey: string, signal: AbortSig
   })
   if (!response.ok || !response.body) {
     const problem = (await response.json().catch(() => ({}))) as WireError
-    throw new ApiError(problem.error?.message ?? `HTTP ${response.status}`, response.status, problem.error?.code ?? null)
+    throw new ApiError(
+      problem.error?.message ?? `HTTP ${response.status}`,
+      response.status,
+      problem.error?.code ?? null,
+    )
   }
   let ended = false
   for await (const data of serverEvents(response.body)) {

@@ -71,7 +71,8 @@ function state(): TurnState {
       },
       answer: (results) => {
         let parent = conversation.leaf
-        for (const [toolCallId, content] of results) parent = addTurn(conversation, parent, { role: 'tool', content, toolCallId }).id
+        for (const [toolCallId, content] of results)
+          parent = addTurn(conversation, parent, { role: 'tool', content, toolCallId }).id
         void answer(parent)
       },
     },
@@ -85,14 +86,21 @@ function render(): void {
   else messages.replaceChildren(...turns.map((turn) => turnView(turn, current)))
   sidebar.mark(conversation.id)
   const usage = turns.findLast((t) => t.usage)?.usage
-  byId('context').textContent = usage ? `${usage.total_tokens}${contextLength ? ` of ${contextLength}` : ''} tokens of context` : ''
+  byId('context').textContent = usage
+    ? `${usage.total_tokens}${contextLength ? ` of ${contextLength}` : ''} tokens of context`
+    : ''
   byId('stop').hidden = live === undefined
   byId<HTMLButtonElement>('send').disabled = live !== undefined || !ready
 }
 
 function welcome(): HTMLElement {
   const buttons = EXAMPLES.map((text) => h('button', { type: 'button', onclick: () => useExample(text) }, text))
-  return h('div', { class: 'empty' }, h('p', {}, 'Ask anything. Everything runs on this machine.'), h('div', { class: 'row' }, ...buttons))
+  return h(
+    'div',
+    { class: 'empty' },
+    h('p', {}, 'Ask anything. Everything runs on this machine.'),
+    h('div', { class: 'row' }, ...buttons),
+  )
 }
 
 function useExample(text: string): void {
@@ -122,10 +130,13 @@ function drawLive(): void {
       if (newTrace) newTrace.scrollTop = followed ? newTrace.scrollHeight : (trace?.scrollTop ?? 0)
       if (atEnd) messages.scrollTop = messages.scrollHeight
     }
-    setTimeout(() => {
-      drawing = false
-      if (live) drawLiveIfChanged()
-    }, 3 * (performance.now() - began))
+    setTimeout(
+      () => {
+        drawing = false
+        if (live) drawLiveIfChanged()
+      },
+      3 * (performance.now() - began),
+    )
   })
 }
 
@@ -214,11 +225,15 @@ function banner(text: string, bad = false, progress?: { value: number; max: numb
   const element = byId('banner')
   element.hidden = text === ''
   element.classList.toggle('bad', bad)
-  element.replaceChildren(text, progress ? h('progress', { value: progress.value, max: progress.max, 'aria-label': 'Loading' }) : '')
+  element.replaceChildren(
+    text,
+    progress ? h('progress', { value: progress.value, max: progress.max, 'aria-label': 'Loading' }) : '',
+  )
 }
 
 async function watchServer(): Promise<void> {
-  let told = false
+  // Whether the banner speaks of the server's state, and so is to go away with it.
+  let ours = false
   for (;;) {
     try {
       const now = await health()
@@ -230,14 +245,15 @@ async function watchServer(): Promise<void> {
       else if (now.status === 'loading') {
         const { loaded_bytes: value = 0, total_bytes: max = 0 } = now
         const share = max > 0 ? ` ${Math.floor((100 * value) / max)} %` : ''
-        banner(`The model is loading${now.phase ? ` (${now.phase})` : ''}…${share}`, false, max > 0 ? { value, max } : undefined)
-      } else if (!told || byId('banner').dataset['offline']) banner('')
-      told = true
-      delete byId('banner').dataset['offline']
+        const phase = now.phase ? ` (${now.phase})` : ''
+        banner(`The model is loading${phase}…${share}`, false, max > 0 ? { value, max } : undefined)
+      } else if (now.status !== 'ok') banner('The server is shutting down.', true)
+      else if (ours) banner('')
+      ours = now.status !== 'ok'
     } catch {
       ready = false
+      ours = true
       banner('The server cannot be reached. What you write is kept; it is tried again.', true)
-      byId('banner').dataset['offline'] = 'yes'
     }
     byId<HTMLButtonElement>('send').disabled = live !== undefined || !ready
     await new Promise((resolve) => setTimeout(resolve, ready ? 5000 : 700))

@@ -43,7 +43,8 @@ export class Attachments {
 
   private async add(files: File[], problem: (text: string) => void): Promise<void> {
     for (const file of files) {
-      if (file.size > MAX_BYTES) problem(`${file.name} has ${Math.ceil(file.size / 1024)} kB; at most ${MAX_BYTES / 1024} kB are taken.`)
+      if (file.size > MAX_BYTES)
+        problem(`${file.name} has ${Math.ceil(file.size / 1024)} kB; at most ${MAX_BYTES / 1024} kB are taken.`)
       else {
         try {
           const text = new TextDecoder('utf-8', { fatal: true }).decode(await file.arrayBuffer())
@@ -61,10 +62,19 @@ export class Attachments {
   private render(): void {
     byId('attachments').replaceChildren(
       ...this.files.map((file) =>
-        h('li', {}, file.name, button('✕', () => {
-          this.files = this.files.filter((other) => other !== file)
-          this.render()
-        }, { name: `Remove ${file.name}` })),
+        h(
+          'li',
+          {},
+          file.name,
+          button(
+            '✕',
+            () => {
+              this.files = this.files.filter((other) => other !== file)
+              this.render()
+            },
+            { name: `Remove ${file.name}` },
+          ),
+        ),
       ),
     )
   }

@@ -18,7 +18,11 @@ export function h<K extends keyof HTMLElementTagNameMap>(
 }
 
 /** A button with a visible label, or a short one with the full meaning for screen readers. */
-export function button(label: string, onclick: (event: Event) => void, props: Props & { name?: string } = {}): HTMLButtonElement {
+export function button(
+  label: string,
+  onclick: (event: Event) => void,
+  props: Props & { name?: string } = {},
+): HTMLButtonElement {
   const { name, ...rest } = props
   return h('button', { type: 'button', onclick, ...(name ? { 'aria-label': name, title: name } : {}), ...rest }, label)
 }

@@ -11,7 +11,26 @@ const marked = new Marked({
 
 /** What markdown can mean, and nothing that loads, runs, styles or submits. */
 const ALLOWED_TAGS = [
-  ...['a', 'b', 'blockquote', 'br', 'code', 'del', 'em', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr', 'i', 'li', 'ol', 'p'],
+  ...[
+    'a',
+    'b',
+    'blockquote',
+    'br',
+    'code',
+    'del',
+    'em',
+    'h1',
+    'h2',
+    'h3',
+    'h4',
+    'h5',
+    'h6',
+    'hr',
+    'i',
+    'li',
+    'ol',
+    'p',
+  ],
   ...['pre', 's', 'strong', 'sub', 'sup', 'table', 'tbody', 'td', 'th', 'thead', 'tr', 'ul'],
 ]
 
@@ -43,7 +62,10 @@ export function renderMarkdown(text: string): DocumentFragment {
     box.className = 'code'
     pre.replaceWith(box)
     pre.tabIndex = 0
-    box.append(copyButton(() => pre.textContent ?? ''), pre)
+    box.append(
+      copyButton(() => pre.textContent ?? ''),
+      pre,
+    )
   }
   for (const table of fragment.querySelectorAll('table')) {
     const box = document.createElement('div')

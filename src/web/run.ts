@@ -54,7 +54,11 @@ export async function runTurn(
         else {
           thought()
           if (event.type === 'content') turn.content += event.text
-          else turn.toolCalls = [...(turn.toolCalls ?? []), ...event.calls.map(({ id, function: f }) => ({ id, type: 'function' as const, function: f }))]
+          else
+            turn.toolCalls = [
+              ...(turn.toolCalls ?? []),
+              ...event.calls.map(({ id, function: f }) => ({ id, type: 'function' as const, function: f })),
+            ]
         }
       }
       changed()
@@ -68,7 +72,8 @@ export async function runTurn(
 }
 
 function explain(error: unknown): string {
-  if (error instanceof ApiError && error.status === 401) return `${error.message} — put the server's key into the settings.`
+  if (error instanceof ApiError && error.status === 401)
+    return `${error.message} — put the server's key into the settings.`
   if (error instanceof ApiError) return error.message
   if (error instanceof TypeError) return 'The server cannot be reached. Is it still running?'
   return error instanceof Error ? error.message : String(error)

@@ -8,7 +8,7 @@ export function toolList(text: string): unknown[] {
   try {
     value = JSON.parse(text)
   } catch (error) {
-    throw new Error(`Settings: the tools are not JSON (${(error as Error).message}).`)
+    throw new Error(`Settings: the tools are not JSON (${(error as Error).message}).`, { cause: error })
   }
   return (Array.isArray(value) ? value : [value]).map((tool: unknown, i) => {
     const t = tool as { type?: unknown; name?: unknown; function?: { name?: unknown } } | null
@@ -26,7 +26,7 @@ export function bindSettings(settings: Settings, changed: () => void): void {
     const name = field.dataset['setting'] as Exclude<keyof Settings, 'thinking'>
     field.value = settings[name]
     field.addEventListener('input', () => {
-      ;(settings[name] as string) = field.value
+      Object.assign(settings, { [name]: field.value })
       saveSettings(settings)
       if (name === 'tools') reportTools(field.value)
       changed()

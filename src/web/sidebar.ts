@@ -52,7 +52,10 @@ export class Sidebar {
 
   private item(c: Conversation): HTMLElement {
     const title = c.title || 'New chat'
-    const open = button(title, () => this.on.open(c), { class: 'open', 'aria-current': c.id === this.current ? 'true' : undefined })
+    const open = button(title, () => this.on.open(c), {
+      class: 'open',
+      'aria-current': c.id === this.current ? 'true' : undefined,
+    })
     const item = h('li', { class: c.id === this.current ? 'current' : undefined }, open)
     item.append(
       button('✎', () => this.rename(item, c), { name: `Rename “${title}”` }),
@@ -92,7 +95,11 @@ export class Sidebar {
   }
 
   private exportAll(list: Conversation[], name: string): void {
-    download(name, 'application/json', JSON.stringify({ format: 'maple-conversations', version: 1, conversations: list }, null, 1))
+    download(
+      name,
+      'application/json',
+      JSON.stringify({ format: 'maple-conversations', version: 1, conversations: list }, null, 1),
+    )
   }
 
   private async import(file: File): Promise<void> {

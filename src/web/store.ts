@@ -17,7 +17,16 @@ export interface Settings {
 }
 
 export const DEFAULT_SETTINGS: Settings = {
-  ...{ system: '', thinking: true, temperature: '', topP: '', topK: '', maxTokens: '', repetitionPenalty: '', seed: '' },
+  ...{
+    system: '',
+    thinking: true,
+    temperature: '',
+    topP: '',
+    topK: '',
+    maxTokens: '',
+    repetitionPenalty: '',
+    seed: '',
+  },
   ...{ stop: '', tools: '', apiKey: '', theme: 'auto' },
 }
 
@@ -93,7 +102,8 @@ export class Store {
       const transaction = (this.db as IDBDatabase).transaction('conversations', mode)
       const request = act(transaction.objectStore('conversations'))
       transaction.oncomplete = () => resolve(request.result as T)
-      transaction.onabort = transaction.onerror = () => reject(transaction.error ?? new Error('the browser could not store it'))
+      transaction.onabort = transaction.onerror = () =>
+        reject(transaction.error ?? new Error('the browser could not store it'))
     })
   }
 }

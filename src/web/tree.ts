@@ -51,7 +51,7 @@ export function addTurn(c: Conversation, parent: string | null, turn: Omit<Turn,
 /** The turns shown, first to last. */
 export function path(c: Conversation, leaf: string | null = c.leaf): Turn[] {
   const out: Turn[] = []
-  for (let id = leaf; id !== null; ) {
+  for (let id = leaf; id !== null;) {
     const turn: Turn | undefined = c.turns[id]
     if (!turn) break
     out.push(turn)
@@ -62,7 +62,9 @@ export function path(c: Conversation, leaf: string | null = c.leaf): Turn[] {
 
 /** A turn and its siblings, in the order they were made. */
 export function siblings(c: Conversation, turn: Turn): Turn[] {
-  return Object.values(c.turns).filter((t) => t.parent === turn.parent && t.role === turn.role && t.toolCallId === turn.toolCallId)
+  return Object.values(c.turns).filter(
+    (t) => t.parent === turn.parent && t.role === turn.role && t.toolCallId === turn.toolCallId,
+  )
 }
 
 /** Shows the branch through `turn`: down to its newest descendants. */
@@ -90,7 +92,8 @@ export function wireMessages(c: Conversation, leaf: string | null, system: strin
   const out: WireMessage[] = system.trim() ? [{ role: 'system', content: system }] : []
   for (const turn of path(c, leaf)) {
     if (turn.role === 'user') out.push({ role: 'user', content: turn.content })
-    else if (turn.role === 'tool') out.push({ role: 'tool', content: turn.content, tool_call_id: turn.toolCallId ?? '' })
+    else if (turn.role === 'tool')
+      out.push({ role: 'tool', content: turn.content, tool_call_id: turn.toolCallId ?? '' })
     else {
       out.push({
         role: 'assistant',
@@ -119,7 +122,8 @@ export function checkConversation(value: unknown): Conversation {
     if (turn.reasoning !== undefined && typeof turn.reasoning !== 'string') bad('a reasoning is not text')
     if (turn.error !== undefined && typeof turn.error !== 'string') bad('an error is not text')
     if (turn.toolCallId !== undefined && typeof turn.toolCallId !== 'string') bad('a tool call id is not text')
-    if (turn.toolCalls !== undefined && !(Array.isArray(turn.toolCalls) && turn.toolCalls.every(isCall))) bad('a tool call is malformed')
+    if (turn.toolCalls !== undefined && !(Array.isArray(turn.toolCalls) && turn.toolCalls.every(isCall)))
+      bad('a tool call is malformed')
     turns[id] = turn as Turn
   }
   for (const turn of Object.values(turns)) {

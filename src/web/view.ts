@@ -25,7 +25,8 @@ export function turnView(turn: Turn, state: TurnState): HTMLElement {
   const article = h('article', { class: turn.role, 'data-turn': turn.id, 'aria-label': LABEL[turn.role] })
   article.append(h('h2', {}, LABEL[turn.role]))
   if (turn.role === 'assistant') assistant(article, turn, state)
-  else if (turn.role === 'tool') article.append(h('div', { class: 'call' }, h('pre', { tabindex: 0 }, pretty(turn.content))))
+  else if (turn.role === 'tool')
+    article.append(h('div', { class: 'call' }, h('pre', { tabindex: 0 }, pretty(turn.content))))
   else article.append(h('div', { class: 'body' }, turn.content))
   if (state.live?.id !== turn.id && turn.role !== 'tool') article.append(controls(article, turn, state))
   return article
@@ -51,11 +52,19 @@ function assistant(article: HTMLElement, turn: Turn, state: TurnState): void {
   article.append(body)
   for (const call of turn.toolCalls ?? []) {
     article.append(
-      h('div', { class: 'call' }, h('h3', {}, `Tool call: ${call.function.name}`), h('pre', { tabindex: 0 }, pretty(call.function.arguments))),
+      h(
+        'div',
+        { class: 'call' },
+        h('h3', {}, `Tool call: ${call.function.name}`),
+        h('pre', { tabindex: 0 }, pretty(call.function.arguments)),
+      ),
     )
   }
   if (!live && turn.toolCalls?.some((call) => state.open.has(call.id))) article.append(answerForm(turn, state))
-  if (turn.finish === 'length') body.append(h('p', { class: 'problem' }, 'Cut at the token limit. Raise “Most tokens” in the settings for a longer answer.'))
+  if (turn.finish === 'length')
+    body.append(
+      h('p', { class: 'problem' }, 'Cut at the token limit. Raise “Most tokens” in the settings for a longer answer.'),
+    )
   if (turn.error) article.append(h('p', { class: 'problem', role: 'alert' }, turn.error))
 }
 
@@ -70,11 +79,17 @@ function answerForm(turn: Turn, state: TurnState): HTMLElement {
   })
   for (const call of turn.toolCalls ?? []) {
     if (!state.open.has(call.id)) continue
-    const field = h('textarea', { rows: 2, 'aria-label': `Result of ${call.function.name}`, placeholder: `Result of ${call.function.name}` })
+    const field = h('textarea', {
+      rows: 2,
+      'aria-label': `Result of ${call.function.name}`,
+      placeholder: `Result of ${call.function.name}`,
+    })
     fields.set(call.id, field)
     form.append(field)
   }
-  form.append(h('div', { class: 'row' }, h('span', { class: 'space' }), h('button', { class: 'primary' }, 'Send result')))
+  form.append(
+    h('div', { class: 'row' }, h('span', { class: 'space' }), h('button', { class: 'primary' }, 'Send result')),
+  )
   return form
 }
 
@@ -114,7 +129,13 @@ function editInPlace(article: HTMLElement, turn: Turn, state: TurnState): void {
       },
     },
     field,
-    h('div', { class: 'row' }, h('span', { class: 'space' }), button('Cancel', () => article.replaceChildren(...before)), h('button', { class: 'primary' }, 'Send')),
+    h(
+      'div',
+      { class: 'row' },
+      h('span', { class: 'space' }),
+      button('Cancel', () => article.replaceChildren(...before)),
+      h('button', { class: 'primary' }, 'Send'),
+    ),
   )
   article.replaceChildren(form)
   field.focus()
@@ -130,7 +151,13 @@ function statistics(turn: Turn): string {
   const { times, usage } = turn
   const parts: string[] = []
   if (times?.first !== undefined) parts.push(`first token ${(times.first / 1000).toFixed(2)} s`)
-  if (usage && times?.total !== undefined && times.first !== undefined && times.total > times.first && usage.completion_tokens > 1) {
+  if (
+    usage &&
+    times?.total !== undefined &&
+    times.first !== undefined &&
+    times.total > times.first &&
+    usage.completion_tokens > 1
+  ) {
     parts.push(`${((1000 * (usage.completion_tokens - 1)) / (times.total - times.first)).toFixed(1)} tokens/s`)
   }
   if (usage) parts.push(`${usage.prompt_tokens} + ${usage.completion_tokens} tokens`)

@@ -32,6 +32,7 @@ function describe(info: ModelInfo): object {
     dtype: `${info.dtype} + 2-bit ternary experts (${info.packedExperts} packed)`,
     attention: info.attention,
     simd: info.isa,
+    context_length: info.contextLength,
     load_seconds: Math.round(info.loadSeconds * 1000) / 1000,
   }
 }
