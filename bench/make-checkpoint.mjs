@@ -153,7 +153,7 @@ function* tensors() {
 const byteLength = ([, dtype, shape]) => shape.reduce((product, size) => product * size, dtype === 'U32' ? 4 : 2)
 
 function writeAll(file, data) {
-  for (let at = 0; at < data.length; ) at += writeSync(file, data, at)
+  for (let at = 0; at < data.length;) at += writeSync(file, data, at)
 }
 
 /** Writes one safetensors file. */

@@ -11,3 +11,4 @@ mod hostile_tensors;
 mod maker;
 mod mlx;
 mod packed;
+mod processes;
