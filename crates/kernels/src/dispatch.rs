@@ -1,6 +1,8 @@
 //! Instruction sets, and the table of kernels for each.
 
 use crate::arch;
+#[cfg(target_arch = "aarch64")]
+use crate::arch::aarch64;
 #[cfg(target_arch = "x86_64")]
 use crate::arch::x86_64;
 use crate::float::FloatFns;
@@ -151,6 +153,16 @@ impl Kernels {
             Isa::Avx512Vnni => {
                 x86_64::avx512vnni::is_available().then_some(&x86_64::avx512vnni::KERNELS)
             }
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => Some(&aarch64::neon::KERNELS),
+            #[cfg(target_arch = "aarch64")]
+            Isa::NeonDotprod => {
+                aarch64::neon_dotprod::is_available().then_some(&aarch64::neon_dotprod::KERNELS)
+            }
+            #[allow(
+                unreachable_patterns,
+                reason = "which names are left depends on the architecture"
+            )]
             _ => None,
         }
     }

@@ -6,7 +6,8 @@
 
 use std::time::Instant;
 
-use kernels::{Dense, DenseData, Isa, Kernels, Mat, Precision, read_stream};
+use kernels::buffer::Plain;
+use kernels::{DenseData, Isa, Kernels, Mat, Precision, read_stream};
 
 use crate::backend::{Backend, HiddenWanted, SeqRows};
 use crate::error::{Error, Result};
@@ -360,15 +361,14 @@ fn bytes_of<'a>(matrix: &Mat<'a>) -> &'a [u8] {
         Mat::Ternary(m) => m.tiles,
         Mat::Grouped(m) => m.data,
         Mat::Int8(m) => m.data,
-        // SAFETY: numbers without padding, seen as the bytes they are.
-        Mat::Dense(Dense {
-            data: DenseData::Bf16(v) | DenseData::F16(v),
-            ..
-        }) => unsafe { v.align_to().1 },
-        // SAFETY: as above.
-        Mat::Dense(Dense {
-            data: DenseData::F32(v),
-            ..
-        }) => unsafe { v.align_to().1 },
+        Mat::Dense(m) => match m.data {
+            DenseData::Bf16(values) | DenseData::F16(values) => as_bytes(values),
+            DenseData::F32(values) => as_bytes(values),
+        },
     }
+}
+
+fn as_bytes<T: Plain>(values: &[T]) -> &[u8] {
+    // SAFETY: plain numbers have no padding, and bytes need no alignment.
+    unsafe { values.align_to().1 }
 }

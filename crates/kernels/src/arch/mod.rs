@@ -1,5 +1,7 @@
 //! One room for each instruction set, with the same file names in each; `scalar` is the reference for all.
 
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod aarch64;
 pub(crate) mod portable;
 pub(crate) mod scalar;
 
