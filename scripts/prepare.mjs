@@ -25,6 +25,7 @@ async function hasAddon() {
 
 if (hasCargo()) run('build:native')
 run('build:ts')
+run('build:web')
 if (!(await hasAddon())) {
   console.error(`
 maple-cpu needs its native addon, and there is none for this platform (${process.platform}-${process.arch}, Node ${process.version}).

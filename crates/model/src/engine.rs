@@ -9,13 +9,14 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use crate::backend::{Backend, HiddenWanted};
 use crate::error::{Error, Result};
 use crate::generation::{Doorbell, Generation, Pending, Reply, SharedError, TokenQueue};
 use crate::prefix::PrefixStore;
 use crate::sampler::SamplerParams;
-use crate::scheduler::{StepLimits, plan};
+use crate::scheduler::{Pace, StepLimits, plan};
 use crate::session::{Generate, Goal, Job, LogitsAt, Scratch, Session};
 
 /// Most bytes one logits request may return.
@@ -314,6 +315,7 @@ struct StepLoop<B: Backend> {
     active: Vec<Session<B::Cache>>,
     prefixes: PrefixStore<B::Cache>,
     scratch: Scratch,
+    pace: Pace,
 }
 
 enum Turn {
@@ -333,6 +335,7 @@ impl<B: Backend> StepLoop<B> {
             active: Vec::new(),
             prefixes,
             scratch: Scratch::default(),
+            pace: Pace::default(),
         }
     }
 
@@ -391,7 +394,7 @@ impl<B: Backend> StepLoop<B> {
         self.retire();
         self.admit();
         let ready: Vec<usize> = self.active.iter().map(Session::ready).collect();
-        let rows = plan(&ready, self.options.limits);
+        let rows = plan(&ready, self.pace.limits(self.options.limits));
         if rows.iter().all(|&rows| rows == 0) {
             return Ok(Turn::NothingToDo);
         }
@@ -435,12 +438,14 @@ impl<B: Backend> StepLoop<B> {
                 batch.push(part);
             }
         }
+        let started = Instant::now();
         let hidden = match self.backend.forward(&mut batch) {
             Ok(hidden) => hidden,
             Err(error) => {
                 return self.drop_members(members.iter().map(|(index, ..)| *index), error);
             }
         };
+        self.pace.note(rows.iter().sum(), started.elapsed());
         let width = self.backend.hidden_size();
         let mut hidden = hidden.as_slice();
         let mut failed = Vec::new();

@@ -4,6 +4,8 @@
 //! evenly so that a short prompt does not wait behind a long one. While anybody decodes, the room for prompts is small,
 //! so that the readers' tokens keep coming. None of this changes any result.
 
+use std::time::Duration;
+
 /// Rows a step may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepLimits {
@@ -18,6 +20,43 @@ impl Default for StepLimits {
         StepLimits {
             rows: 512,
             prefill_rows_beside_decode: 128,
+        }
+    }
+}
+
+/// How long a step with prompts in it should take at most: cancelling, disposing and other requests wait for it.
+const STEP_TIME: Duration = Duration::from_secs(2);
+/// The same while other sequences decode.
+const STEP_TIME_BESIDE_DECODE: Duration = Duration::from_millis(400);
+/// Steps are not made smaller than this, however slow the machine: most of their time would go into reading weights.
+const LEAST_ROWS: usize = 64;
+
+/// Keeps steps short on slow machines, going by how long the last large one took.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    rows_per_second: Option<f64>,
+}
+
+impl Pace {
+    /// Takes note of a step.
+    pub(crate) fn note(&mut self, rows: usize, took: Duration) {
+        // Small steps say little: they take almost as long as larger ones.
+        if rows >= LEAST_ROWS {
+            self.rows_per_second = Some(rows as f64 / took.as_secs_f64().max(1e-6));
+        }
+    }
+
+    /// The limits for the next step: those given, or less.
+    pub(crate) fn limits(&self, given: StepLimits) -> StepLimits {
+        let Some(rows_per_second) = self.rows_per_second else {
+            return given;
+        };
+        let within = |time: Duration| (rows_per_second * time.as_secs_f64()) as usize;
+        StepLimits {
+            rows: given.rows.min(within(STEP_TIME).max(LEAST_ROWS)),
+            prefill_rows_beside_decode: given
+                .prefill_rows_beside_decode
+                .min(within(STEP_TIME_BESIDE_DECODE).max(LEAST_ROWS)),
         }
     }
 }
@@ -58,6 +97,35 @@ mod tests {
         rows: 16,
         prefill_rows_beside_decode: 6,
     };
+
+    #[test]
+    fn steps_shrink_on_a_slow_machine_and_grow_again() {
+        let given = StepLimits::default();
+        let mut pace = Pace::default();
+        assert_eq!(pace.limits(given), given);
+        pace.note(1, Duration::from_secs(9));
+        assert_eq!(pace.limits(given), given, "a small step says nothing");
+        pace.note(512, Duration::from_secs(4));
+        let slow = StepLimits {
+            rows: 256,
+            prefill_rows_beside_decode: 64,
+        };
+        assert_eq!(pace.limits(given), slow);
+        pace.note(256, Duration::from_secs(100));
+        let slowest = StepLimits {
+            rows: 64,
+            prefill_rows_beside_decode: 64,
+        };
+        assert_eq!(pace.limits(given), slowest);
+        pace.note(64, Duration::ZERO);
+        assert_eq!(pace.limits(given), given);
+        let small = StepLimits {
+            rows: 7,
+            prefill_rows_beside_decode: 3,
+        };
+        pace.note(64, Duration::from_secs(100));
+        assert_eq!(pace.limits(small), small, "never more than given");
+    }
 
     #[test]
     fn a_prompt_alone_fills_the_step() {
