@@ -132,6 +132,12 @@ t.test('stop strings cut the raw text and end the generation', async (t) => {
   t.match(await chat('a</think>yes abc', { stop: ['abcd', 'bc'] }, 'length'), { content: 'yes a', reason: 'stop' })
 })
 
+t.test('stop must be strings', async (t) => {
+  for (const stop of [5, {}, ['a', 5]]) {
+    await t.rejects(chat('x', { stop: stop as never }), { code: 'INVALID_REQUEST', param: 'stop' })
+  }
+})
+
 t.test('the engine gets the sampling fields and the end tokens', async (t) => {
   const signal = new AbortController().signal
   const engine = new Script([])

@@ -41,6 +41,19 @@ t.test('a folder without a tokenizer, or without a template', async (t) => {
   t.match(raw, { hasTokenizer: true, hasTemplate: false, turnStart })
 })
 
+t.test('arguments of the wrong type are refused', async (t) => {
+  const text = await load({ 'tokenizer.json': byteTokenizer() })
+  for (const bad of [undefined, null, 5, {}]) {
+    t.throws(() => text.tokenize(bad as never), { code: 'INVALID_ARGUMENT', param: 'text' })
+    await t.rejects(text.tokenizeAsync(bad as never), { code: 'INVALID_ARGUMENT', param: 'text' })
+    t.throws(() => text.detokenize(bad as never), { code: 'INVALID_ARGUMENT', param: 'ids' })
+  }
+  for (const ids of [[1.5], [-1], ['1'], 'ab']) {
+    t.throws(() => text.detokenize(ids as never), { code: 'INVALID_ARGUMENT', param: 'ids' })
+  }
+  t.equal(text.detokenize(new Set([97, 5000])), 'a', 'an id without a token has no text')
+})
+
 t.test('end tokens are everything that any file names', async (t) => {
   const files = { 'tokenizer.json': byteTokenizer(), 'chat_template.jinja': await goldenTemplate() }
   t.same((await load(files)).endTokens, [endOfText, turnEnd])

@@ -141,7 +141,10 @@ export function templateVariables(
   for (const name of RESERVED) {
     if (Object.hasOwn(given, name)) throw refuse(`${param} may not set ${name}`, param)
   }
-  const thinking = (Object.hasOwn(given, 'enable_thinking') ? given.enable_thinking : enableThinking) ?? true
-  if (typeof thinking !== 'boolean') throw refuse(`${param}.enable_thinking must be true or false`, param)
+  const own = given.enable_thinking ?? null
+  const thinking = own ?? enableThinking ?? true
+  if (typeof thinking !== 'boolean') {
+    throw refuse('enable_thinking must be true or false', own === null ? 'enableThinking' : param)
+  }
   return { variables: { ...given, enable_thinking: thinking }, thinking }
 }

@@ -1,5 +1,6 @@
 import { StopFilter } from '../engine/stop.js'
 import type { TokenEngine } from '../engine/types.js'
+import { createError } from '../errors.js'
 import { wellFormed } from '../text/str.js'
 import type { RenderedPrompt, TextModel } from '../text/types.js'
 import { MarkerSearch } from './marker.js'
@@ -143,7 +144,7 @@ async function* rawAnswer(
   counter?: ReasoningCounter,
 ): AsyncGenerator<RawStep, void, undefined> {
   const { stop, ...sampling } = params
-  const filter = new StopFilter([stop ?? []].flat().map(wellFormed))
+  const filter = new StopFilter(stopStrings(stop))
   const detokenizer = text.detokenizer()
   let generated = 0
   let cachedTokens = 0
@@ -181,6 +182,14 @@ async function* rawAnswer(
     return
   }
   throw new Error('the engine ended an answer without saying why')
+}
+
+/** Stop strings as a list. Throws `INVALID_REQUEST` for anything else. */
+function stopStrings(stop: unknown): string[] {
+  return [stop ?? []].flat().map((text) => {
+    if (typeof text === 'string') return wellFormed(text)
+    throw createError('INVALID_REQUEST', 'stop must be a string or a list of strings', { param: 'stop' })
+  })
 }
 
 /** The sampling fields alone: parameters may carry others that mean nothing to an engine. */

@@ -50,16 +50,16 @@ export class TextModelOf implements TextModel {
   }
 
   tokenize(text: string, { special = true }: { special?: boolean } = {}): Uint32Array {
-    return this.tokenizer.encode(text, special)
+    return this.tokenizer.encode(checkText(text), special)
   }
 
   async tokenizeAsync(text: string, options: { special?: boolean } & EncodeOptions = {}): Promise<Uint32Array> {
-    return this.tokenizer.encodePieces(this.tokenizer.pieces(text, options.special ?? true), options)
+    return this.tokenizer.encodePieces(this.tokenizer.pieces(checkText(text), options.special ?? true), options)
   }
 
   detokenize(ids: Iterable<number>, { special = false }: { special?: boolean } = {}): string {
     const stream = this.tokenizer.detokenizer(special)
-    return stream.push(ids) + stream.end()
+    return stream.push(checkIds(ids)) + stream.end()
   }
 
   detokenizer({ special = false }: { special?: boolean } = {}): Detokenizer {
@@ -101,4 +101,16 @@ export class TextModelOf implements TextModel {
   encodePromptSync(prompt: RenderedPrompt): Uint32Array {
     return this.tokenizer.encodeAll(this.tokenizer.cut(prompt))
   }
+}
+
+function checkText(text: unknown): string {
+  if (typeof text === 'string') return text
+  throw createError('INVALID_ARGUMENT', `text must be a string, found ${typeof text}`, { param: 'text' })
+}
+
+function checkIds(ids: unknown): readonly number[] {
+  const list =
+    typeof ids === 'object' && ids !== null && Symbol.iterator in ids ? [...(ids as Iterable<unknown>)] : [NaN]
+  if (list.every((id) => Number.isInteger(id) && Number(id) >= 0)) return list as number[]
+  throw createError('INVALID_ARGUMENT', 'ids must be a list of token ids', { param: 'ids' })
 }
