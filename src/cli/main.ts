@@ -1,15 +1,17 @@
 #!/usr/bin/env node
 import yargs, { type CommandModule } from 'yargs'
 import { hideBin } from 'yargs/helpers'
+import { chatModule } from './chat.js'
 import { doctorModule } from './doctor.js'
 import { exitCodes } from './exit.js'
 import { infoModule } from './info.js'
 import { packModule } from './pack.js'
+import { runModule } from './run.js'
 import { serveModule } from './serve.js'
 import { packageVersion } from '../version.js'
 
 /** What the program can do: one file a command. */
-const commands: readonly CommandModule[] = [serveModule, infoModule, packModule, doctorModule]
+const commands: readonly CommandModule[] = [serveModule, chatModule, runModule, infoModule, packModule, doctorModule]
 
 const program = yargs(hideBin(process.argv))
   .scriptName('maple-cpu')
