@@ -21,22 +21,47 @@ export function loadAddon(): Promise<NativeAddon> {
 
 /** {@link loadAddon} around any way to get at the module. */
 export async function openAddon(open: () => Promise<NativeAddon>): Promise<NativeAddon> {
-  const platform = `${process.platform}-${process.arch}`
-  const rebuild =
-    'install Rust (https://rustup.rs) and run `npm run build:native` in its folder, or reinstall the package'
+  const { platform, expected } = describePlatform()
   let addon: NativeAddon
   try {
     addon = await open()
   } catch (cause) {
-    const message = `maple-cpu has no native addon for this platform (${platform}, Node ${process.version}): ${rebuild}.`
+    const message =
+      `maple-cpu has no native addon for this platform (${platform}). Expected the package ${expected} ` +
+      `beside it, which npm leaves out when it is run with --omit=optional, or with a lock file of another platform.\n${remedy(expected)}`
     throw createError('NATIVE_MISSING', message, { cause })
   }
   const found = addon.version()
   if (found !== packageVersion) {
-    const message = `The native addon is of version ${found}, but the package is ${packageVersion}: ${rebuild}.`
+    const message = `The native addon is of version ${found}, but the package is ${packageVersion} (${platform}).\n${remedy(expected)}`
     throw createError('NATIVE_MISMATCH', message)
   }
   return addon
+}
+
+/** This platform in words, and the name of its package. */
+function describePlatform(): { platform: string; expected: string } {
+  const { platform, arch, version } = process
+  const library = platform === 'linux' ? cLibrary() : undefined
+  const abi = platform === 'linux' ? (library?.abi ?? 'gnu') : platform === 'win32' ? 'msvc' : undefined
+  const name = [platform, arch, abi].filter((part) => part !== undefined).join('-')
+  const words = [`${platform}-${arch}`, library?.name, `Node ${version}`].filter((part) => part !== undefined)
+  return { platform: words.join(', '), expected: `maple-cpu-${name}` }
+}
+
+/** The C library this process runs on: glibc says its version in Node's report, musl does not. */
+function cLibrary(): { abi: 'gnu' | 'musl'; name: string } {
+  const report = process.report.getReport() as { header?: { glibcVersionRuntime?: string } }
+  const glibc = report.header?.glibcVersionRuntime
+  return glibc === undefined ? { abi: 'musl', name: 'musl libc' } : { abi: 'gnu', name: `glibc ${glibc}` }
+}
+
+function remedy(expected: string): string {
+  return (
+    `Either reinstall: npm install maple-cpu@${packageVersion} ${expected}@${packageVersion}\n` +
+    'or build it from source, with Rust 1.90 or newer (https://rustup.rs): clone the repository, run `npm ci` in it, ' +
+    'and install from there with `npm install PATH-OF-THE-CLONE`.'
+  )
 }
 
 /** Node-API's own complaints about arguments, which it raises before the addon sees them. */

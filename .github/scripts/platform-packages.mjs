@@ -6,7 +6,9 @@ import { join } from 'node:path'
 const folder = process.argv[2] ?? '.'
 const path = join(folder, 'package.json')
 const own = JSON.parse(readFileSync(path, 'utf8'))
-const names = readdirSync(join(folder, 'npm')).map((dir) => JSON.parse(readFileSync(join(folder, 'npm', dir, 'package.json'), 'utf8')))
+const names = readdirSync(join(folder, 'npm')).map((dir) =>
+  JSON.parse(readFileSync(join(folder, 'npm', dir, 'package.json'), 'utf8')),
+)
 own.optionalDependencies = Object.fromEntries(names.map(({ name }) => [name, own.version]).sort())
 delete own.scripts
 delete own.devDependencies

@@ -3,7 +3,17 @@
 //
 //   node .github/scripts/test-packed.mjs [NODE...]      each NODE is a node binary; default: this one
 import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -12,7 +22,12 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const work = mkdtempSync(join(tmpdir(), 'maple-packed-'))
 const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
 const run = (command, args, options = {}) =>
-  execFileSync(command, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'], shell: process.platform === 'win32', ...options })
+  execFileSync(command, args, {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+    shell: process.platform === 'win32',
+    ...options,
+  })
 const fail = (message) => {
   console.error(`FAILED: ${message}`)
   process.exit(1)
@@ -37,7 +52,9 @@ function stage() {
 }
 
 function pack(folder) {
-  const [{ filename, size }] = JSON.parse(run(npm, ['pack', '--json', '--ignore-scripts', '--pack-destination', work], { cwd: folder }))
+  const [{ filename, size }] = JSON.parse(
+    run(npm, ['pack', '--json', '--ignore-scripts', '--pack-destination', work], { cwd: folder }),
+  )
   console.log(`${filename}: ${(size / 1e6).toFixed(2)} MB`)
   return { path: join(work, filename), size }
 }
@@ -52,7 +69,9 @@ function barePath(node) {
     if (found) symlinkSync(found, join(bin, tool))
   }
   for (const tool of ['npm', 'npx']) {
-    const found = [dirname(process.execPath), '/usr/bin', '/usr/local/bin'].map((dir) => join(dir, tool)).find(existsSync)
+    const found = [dirname(process.execPath), '/usr/bin', '/usr/local/bin']
+      .map((dir) => join(dir, tool))
+      .find(existsSync)
     if (found) symlinkSync(found, join(bin, tool))
   }
   return { bin, npmCli }
@@ -63,7 +82,10 @@ function empty(name, node) {
   mkdirSync(folder)
   writeFileSync(join(folder, 'package.json'), '{"private": true}\n')
   const { bin } = barePath(node)
-  const env = { ...process.env, PATH: process.platform === 'win32' ? `${dirname(node)}${delimiter}${process.env.PATH}` : bin }
+  const env = {
+    ...process.env,
+    PATH: process.platform === 'win32' ? `${dirname(node)}${delimiter}${process.env.PATH}` : bin,
+  }
   return { folder, env }
 }
 
@@ -81,7 +103,10 @@ if (own.size > 6e6) fail("the platform's package is larger than 6 MB")
 const nodes = process.argv.length > 2 ? process.argv.slice(2) : [process.execPath]
 for (const [i, node] of nodes.entries()) {
   const place = empty(`node-${i}`, node)
-  run('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts=false', main.path, own.path], { cwd: place.folder, env: place.env })
+  run('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts=false', main.path, own.path], {
+    cwd: place.folder,
+    env: place.env,
+  })
   const { status, stdout, stderr } = ask(place)
   const name = run(node, ['--version']).trim()
   if (status !== 0 || stdout.trim() === '') fail(`Node ${name}: exit ${status}\n${stdout}\n${stderr}`)
@@ -93,7 +118,8 @@ const bare = empty('bare', nodes[0])
 run('npm', ['install', '--no-audit', '--no-fund', '--omit=optional', main.path], { cwd: bare.folder, env: bare.env })
 const missing = ask(bare)
 for (const word of [`maple-cpu-${abi}`, process.platform, process.arch, 'npm', 'Rust']) {
-  if (!missing.stderr.includes(word)) fail(`without the platform package, the message lacks ${word}:\n${missing.stderr}`)
+  if (!missing.stderr.includes(word))
+    fail(`without the platform package, the message lacks ${word}:\n${missing.stderr}`)
 }
 if (missing.status === 0) fail('without the platform package, the exit code is 0')
 console.log(`without the platform package: ${missing.stderr.trim().split('\n')[0]}`)
@@ -101,7 +127,10 @@ console.log(`without the platform package: ${missing.stderr.trim().split('\n')[0
 // With one of another version: the addon itself knows its version, so the package must claim a newer one.
 const other = empty('other', nodes[0])
 const staged = JSON.parse(readFileSync(join(stageFolder, 'package.json'), 'utf8'))
-writeFileSync(join(stageFolder, 'package.json'), JSON.stringify({ ...staged, version: '99.0.0', optionalDependencies: {} }))
+writeFileSync(
+  join(stageFolder, 'package.json'),
+  JSON.stringify({ ...staged, version: '99.0.0', optionalDependencies: {} }),
+)
 const newer = pack(stageFolder)
 run('npm', ['install', '--no-audit', '--no-fund', newer.path, own.path], { cwd: other.folder, env: other.env })
 const mismatch = ask(other)

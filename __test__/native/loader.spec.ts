@@ -7,6 +7,13 @@ t.test('a missing addon is one clear message', async (t) => {
   const error = await openAddon(() => Promise.reject(cause)).catch((error: unknown) => error)
   t.match(error, { name: 'NativeAddonError', code: 'NATIVE_MISSING', cause })
   const { message } = error as Error
+  for (const word of [`${process.platform}-${process.arch}`, process.version, `maple-cpu-${process.platform}-`]) {
+    t.ok(message.includes(word), `${word} in ${message}`)
+  }
+  t.match(message, /npm install maple-cpu@/)
+  t.match(message, /Rust 1\.90/)
+  if (process.platform === 'linux') t.match(message, /glibc \d|musl/)
+  const { message } = error as Error
   for (const part of [process.platform, process.arch, 'rustup.rs', 'npm run build:native']) t.match(message, part)
 })
 
