@@ -5,7 +5,14 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { type GenerateParams, type LoadOptions, type LoadProgress, Maple, createServer } from '../../src/index.js'
+import {
+  type ChatMessage,
+  type GenerateParams,
+  type LoadOptions,
+  type LoadProgress,
+  Maple,
+  createServer,
+} from '../../src/index.js'
 import { fixture } from '../helpers/fixtures.js'
 import { readGolden } from '../helpers/golden.js'
 
@@ -203,6 +210,24 @@ t.test('conversations: events, the collected answer, and the prompt behind them'
   await t.rejects(model.complete({ ...params, topP: 7 }), { code: 'INVALID_ARGUMENT', param: 'topP' })
   await t.rejects(model.complete({ messages: [] }), { code: 'INVALID_REQUEST', param: 'messages' })
   await t.rejects(model.complete(params, { signal: AbortSignal.abort(new Error('no')) }), { message: 'no' })
+})
+
+t.test('the next turn goes on from where the last one began, with the same answer as from nothing', async (t) => {
+  const ask = async (model: Maple, messages: ChatMessage[]) =>
+    model.complete({ messages, temperature: 0, maxTokens: 30 })
+  const first = [{ role: 'user', content: 'a first question, long enough to leave the window of eight tokens behind' }]
+  const second = [...first, { role: 'assistant', content: 'an answer' }, { role: 'user', content: 'and another' }]
+  const warm = await load(t)
+  await ask(warm, first)
+  const answer = await ask(warm, second)
+  const turn = warm.renderChat({ messages: first }).snapshotAt.at(-1) ?? 0
+  t.ok(
+    turn > 0 && answer.usage.cachedTokens >= turn,
+    `${answer.usage.cachedTokens} tokens reused, the turn began at ${turn}`,
+  )
+  const cold = await ask(await load(t, { prefixCacheBytes: 0 }), second)
+  t.same(answer.message, cold.message)
+  t.equal(cold.usage.cachedTokens, 0)
 })
 
 t.test('the app of the server takes the model as it is', async (t) => {
