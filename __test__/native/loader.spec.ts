@@ -13,8 +13,6 @@ t.test('a missing addon is one clear message', async (t) => {
   t.match(message, /npm install maple-cpu@/)
   t.match(message, /Rust 1\.90/)
   if (process.platform === 'linux') t.match(message, /glibc \d|musl/)
-  const { message } = error as Error
-  for (const part of [process.platform, process.arch, 'rustup.rs', 'npm run build:native']) t.match(message, part)
 })
 
 t.test('an addon of another version is refused', async (t) => {
