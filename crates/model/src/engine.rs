@@ -185,7 +185,7 @@ impl Engine {
 
     /// The logits (`vocab_size` each, in the order of `positions`) after each of the asked positions, from the head at
     /// source precision. Positions must ascend; none means the last.
-    pub fn logits(&self, tokens: Vec<u32>, positions: Vec<usize>) -> Result<Pending<Vec<f32>>> {
+    pub fn logits(&self, mut tokens: Vec<u32>, positions: Vec<usize>) -> Result<Pending<Vec<f32>>> {
         self.check_tokens("ids", &tokens)?;
         if tokens.len() > self.context_length {
             return Err(Error::ContextLengthExceeded {
@@ -206,11 +206,12 @@ impl Engine {
                 at,
             ));
         }
-        if !positions.is_sorted_by(|a, b| a < b) {
+        if let Some(pair) = positions.windows(2).find(|pair| pair[0] >= pair[1]) {
+            let found = format!("{} before {}", pair[0], pair[1]);
             return Err(invalid(
                 "positions",
                 "in ascending order, none twice",
-                format!("{positions:?}"),
+                found,
             ));
         }
         let most = MAX_LOGITS_BYTES / (size_of::<f32>() * self.vocab_size);
@@ -221,6 +222,8 @@ impl Engine {
                 positions.len(),
             ));
         }
+        // What follows the last position makes no difference to it.
+        tokens.truncate(positions.last().map_or(0, |last| last + 1));
         let reply = Arc::new(Reply::new());
         self.submit(Job {
             prompt: tokens,

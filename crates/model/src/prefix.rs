@@ -13,6 +13,9 @@ use crate::backend::SequenceCache;
 /// Most snapshots kept with one sequence.
 const MAX_SNAPSHOTS: usize = 8;
 
+/// Most sequences kept; a small model's would be many before they fill the memory, and each prompt is compared with all.
+const MAX_ENTRIES: usize = 256;
+
 /// The rings' state after some number of positions.
 pub(crate) struct Snapshots<C: SequenceCache>(Vec<(usize, Arc<C::Snapshot>)>);
 
@@ -180,7 +183,7 @@ impl<C: SequenceCache> PrefixStore<C> {
             !continued
         });
         self.entries.push_back(entry);
-        while self.bytes() > self.budget {
+        while self.bytes() > self.budget || self.entries.len() > MAX_ENTRIES {
             self.entries.pop_front();
         }
     }
