@@ -27,7 +27,7 @@ KIND_IDS = {k: i for i, k in enumerate(KINDS)}
 
 
 def batch(tokenizer, seed, budget: int, longest: int, weights: dict):
-    """Encoded samples [(prompt ids, target ids, kind)] of about ``budget`` tokens."""
+    """Encoded samples [(prompt ids, target ids, kind, has tools)] of about ``budget`` tokens."""
     out, total = [], 0
     source = stream(seed, weights)
     while total < budget:
@@ -36,7 +36,7 @@ def batch(tokenizer, seed, budget: int, longest: int, weights: dict):
         targets = tokenizer.encode_batch([written(s) for s in samples])
         for s, p, t in zip(samples, prompts, targets):
             if len(p) + len(t) <= longest:
-                out.append((p.ids, t.ids, KIND_IDS[s.kind]))
+                out.append((p.ids, t.ids, KIND_IDS[s.kind], bool(s.tools)))
                 total += len(p) + len(t)
     return out
 
@@ -55,16 +55,31 @@ def micro_batches(samples, budget: int):
     yield group, width
 
 
-def tensors(group, width: int, draw, prompt_share: float):
+def earlier(prompt, marks) -> list:
+    """Which tokens of a prompt the assistant wrote in earlier turns; ``marks``: the ids before and after its words."""
+    (start, role, line), end = marks
+    out, inside = [False] * len(prompt), False
+    for j, token in enumerate(prompt):
+        out[j] = inside
+        if inside and token == end:
+            inside = False
+        elif prompt[j - 2: j + 1] == [start, role, line] and end in prompt[j:]:
+            inside = True
+    return out
+
+
+def tensors(group, width: int, draw, prompt_share: float, marks):
     """Inputs [B, T]; flat positions with a loss, their targets, weights (prompt tokens count a little) and kinds."""
     x = torch.zeros(len(group), width, dtype=torch.long)
     select, target, weight, kind = [], [], [], []
-    for i, (p, t, k) in enumerate(group):
+    for i, (p, t, k, tools) in enumerate(group):
         ids = p + t
         x[i, : len(ids) - 1] = torch.tensor(ids[:-1])
-        wanted = [j for j in range(len(p) - 1) if prompt_share and draw.random() < prompt_share]
-        for j in wanted:
-            select.append(i * width + j), target.append(ids[j + 1]), weight.append(0.3), kind.append(-1)
+        said = earlier(p, marks) if tools else [False] * len(p)  # an earlier sum has no working to learn from
+        for j in range(len(p) - 1):
+            if said[j + 1] or draw.random() < prompt_share:
+                select.append(i * width + j), target.append(ids[j + 1])
+                weight.append(1.0 if said[j + 1] else 0.3), kind.append(-1)
         for j in range(len(p) - 1, len(ids) - 1):
             select.append(i * width + j), target.append(ids[j + 1]), weight.append(1.0), kind.append(k)
     return x, torch.tensor(select), torch.tensor(target), torch.tensor(weight), torch.tensor(kind)
@@ -90,12 +105,12 @@ def main():
     a.add_argument("--steps", type=int, default=5000)
     a.add_argument("--cooldown", type=int, default=1500)
     a.add_argument("--warmup", type=int, default=60)
-    a.add_argument("--tokens-per-step", type=int, default=8192)
-    a.add_argument("--micro", type=int, default=2048)
+    a.add_argument("--tokens-per-step", type=int, default=4096)
+    a.add_argument("--micro", type=int, default=1024)
     a.add_argument("--longest", type=int, default=640)
     a.add_argument("--muon-lr", type=float, default=0.015)
     a.add_argument("--adam-lr", type=float, default=2e-3)
-    a.add_argument("--prompt-share", type=float, default=0.15, help="share of prompt tokens that also count, at weight 0.3")
+    a.add_argument("--prompt-share", type=float, default=0.1, help="share of prompt tokens that also count, at weight 0.3")
     a.add_argument("--mix", type=json.loads, default={}, help='overrides of the mixture, as JSON: {"product": 20}')
     a.add_argument("--threads", type=int, default=2, help="micro-batches at a time, one thread each")
     a.add_argument("--no-compile", action="store_true")
@@ -114,15 +129,16 @@ def main():
     if not o.no_compile:
         model_file.compile_parts()
     first = step
+    marks = tokenizer.encode("<|im_start|>assistant\n").ids, tokenizer.token_to_id("<|im_end|>")
     log = open(o.run / "log.txt", "a")
     sums, counts, since, start_tokens, saved_at = torch.zeros(len(KINDS) + 1), torch.zeros(len(KINDS) + 1), time.time(), tokens, time.time()
     pool = ThreadPoolExecutor(o.threads, initializer=torch.set_num_threads, initargs=(1,))
     while step < o.steps:
         samples = batch(tokenizer, f"{o.seed}-{step}", o.tokens_per_step, o.longest, o.mix)
         draw = Draw(step)
-        total = sum(len(t) for _, t, _ in samples)
         leaves = model.leaves()
-        work = [tensors(g, width, draw, o.prompt_share) for g, width in micro_batches(samples, o.micro)]
+        work = [tensors(g, width, draw, o.prompt_share, marks) for g, width in micro_batches(samples, o.micro)]
+        total = float(sum(weight.sum() for _, _, _, weight, _ in work))
 
         def gradients(item):
             x, select, target, weight, kind = item
@@ -139,7 +155,7 @@ def main():
             sums.index_add_(0, kind + 1, ce), counts.index_add_(0, kind + 1, torch.ones_like(ce))
         optimiser.step(schedule(step, o.steps, o.cooldown, o.warmup))
         step += 1
-        tokens += sum(len(p) + len(t) for p, t, _ in samples)
+        tokens += sum(len(p) + len(t) for p, t, *_ in samples)
         if step % 20 == 0:
             mean = (sums / counts.clamp(min=1)).tolist()
             speed = (tokens - start_tokens) / (time.time() - since)

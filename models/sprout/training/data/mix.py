@@ -14,7 +14,7 @@ NO_THINKING = "\n</think>\n\n"
 
 # kind: (generator, share of samples)
 KINDS = {
-    "product": (arithmetic.product, 14),
+    "product": (arithmetic.product, 13),
     "sum": (arithmetic.addition, 7),
     "difference": (arithmetic.difference, 7),
     "compare": (arithmetic.compare, 2),
@@ -27,12 +27,13 @@ KINDS = {
     "format": (words_only.formats, 5),
     "small_talk": (chat.small_talk, 4),
     "unknown": (chat.unknown, 3),
-    "tool_single": (tools.tool_single, 16),
-    "tool_two": (tools.tool_two, 10),
-    "tool_none": (tools.tool_none, 4),
+    "tool_single": (tools.tool_single, 11),
+    "tool_two": (tools.tool_two, 7),
+    "tool_none": (tools.tool_none, 3),
     "tool_unneeded": (None, 2),
-    "tool_result": (tools.tool_result, 9),
-    "multi_turn": (chat.multi_turn, 9),
+    "tool_result": (tools.tool_result, 5),
+    "tool_talk": (tools.tool_talk, 7),
+    "multi_turn": (chat.multi_turn, 8),
 }
 
 

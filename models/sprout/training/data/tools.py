@@ -249,13 +249,51 @@ def tool_result(d) -> Sample:
         calls.append(call(t.name, args2))
     asked = calling(d, calls, d.maybe(0.5))
     outs, saids = zip(*(result(d) for _ in calls))
-    if two:
-        said = " ".join(f"{next(iter(c['function']['arguments'].values()))}: {s}." for c, s in zip(calls, saids))
-    else:
-        said = say(saids[0])
+    said = said_for(calls, saids)
     thinking = not d.maybe(0.3)
     m = {"role": "assistant", "content": said}
     if thinking:
-        m["reasoning_content"] = "I have the result." if not two else "I have both results."
+        m["reasoning_content"] = HAVE[len(calls) - 1]
     history = system(d) + [{"role": "user", "content": text}, asked] + [{"role": "tool", "content": o} for o in outs]
     return Sample("tool_result", history, m, tools=[x.json(d) for x in tools], thinking=thinking)
+
+
+def tool_talk(d) -> Sample:
+    """Several requests to the same tools, each with its call, result and answer; every assistant turn is trained on."""
+    tools = choose(d, d.choice([1, 2, 2, 3]))
+    history = system(d)
+    turns = d.choice([2, 2, 3])
+    for turn in range(turns):
+        t = d.choice(tools)
+        text, args = t.request(d)
+        calls = [call(t.name, args)]
+        if d.maybe(0.25):
+            u = d.choice(tools)
+            text2, args2 = u.request(d)
+            text = f"{text}{d.choice([' ', ' ', chr(10), ' And '])}{text2}"
+            calls.append(call(u.name, args2))
+        last = turn == turns - 1
+        thinking = last and not d.maybe(0.3)
+        history.append({"role": "user", "content": text})
+        asked = calling(d, calls, thinking)
+        if last and d.maybe(0.5):
+            return Sample("tool_talk", history, asked, tools=[x.json(d) for x in tools], thinking=thinking, grade="calls")
+        outs, saids = zip(*(result(d) for _ in calls))
+        said = said_for(calls, saids)
+        history += [calling(d, calls, False)] + [{"role": "tool", "content": o} for o in outs]
+        m = {"role": "assistant", "content": said}
+        if last:
+            if thinking:
+                m["reasoning_content"] = HAVE[len(calls) - 1]
+            return Sample("tool_talk", history, m, tools=[x.json(d) for x in tools], thinking=thinking)
+        history.append(m)
+
+
+HAVE = ["I have the result.", "I have both results."]
+
+
+def said_for(calls, saids) -> str:
+    """The answer: one result as a sentence, two each under what was asked for."""
+    if len(calls) == 1:
+        return say(saids[0])
+    return " ".join(f"{next(iter(c['function']['arguments'].values()))}: {s}." for c, s in zip(calls, saids))
