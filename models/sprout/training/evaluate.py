@@ -1,12 +1,13 @@
 """Held-out evaluation.
 
-    python evaluate.py prompts OUT.json            writes the prompts and what is right (200 a kind)
-    python evaluate.py run PROMPTS.json [MODEL]    greedy answers of the reference forward pass, graded
+    python evaluate.py prompts PROMPTS              writes the prompts and what is right (200 a kind), as JSON, with .gz compressed
+    python evaluate.py run PROMPTS [MODEL]          greedy answers of the reference forward pass, graded
         --kinds a,b --count 50                     only some
         --answers OUT.json                         also keeps the token ids
 """
 
 import argparse
+import gzip
 import json
 import re
 import time
@@ -26,14 +27,20 @@ SEED = "evaluation"
 NO_THINKING = ["capital", "phrase", "one_word", "small_talk", "tool_single", "tool_two", "tool_result", "sum"]
 
 
+def read(file: Path) -> list:
+    """The items of a prompts file, compressed or not."""
+    raw = file.read_bytes()
+    return json.loads(gzip.decompress(raw) if file.suffix == ".gz" else raw)
+
+
+def write(file: Path, items: list):
+    raw = json.dumps(items, ensure_ascii=False, separators=(",", ":")).encode()
+    file.write_bytes(gzip.compress(raw, 9, mtime=0) if file.suffix == ".gz" else raw)
+
+
 def item(kind: str, sample) -> dict:
-    out = {"kind": kind, "prompt": render(sample), "grade": sample.grade, "thinking": sample.thinking and sample.prompt is None,
-           "expected": written(sample).split("</think>\n\n")[-1].replace("<|im_end|>", "").replace("<|endoftext|>", "")}
-    if sample.prompt is None:
-        out["messages"] = sample.messages
-        if sample.tools:
-            out["tools"] = sample.tools
-    return out
+    return {"kind": kind, "prompt": render(sample), "grade": sample.grade, "thinking": sample.thinking and sample.prompt is None,
+            "expected": written(sample).split("</think>\n\n")[-1].replace("<|im_end|>", "").replace("<|endoftext|>", "")}
 
 
 def prompts(count: int) -> list:
@@ -107,11 +114,11 @@ def main():
     o = a.parse_args()
     torch.set_num_threads(o.threads)
     if o.what == "prompts":
-        o.file.write_text(json.dumps(prompts(o.count), ensure_ascii=False, indent=0))
+        write(o.file, prompts(o.count))
         return
     tokenizer = Tokenizer.from_file(str(o.model / "tokenizer.json"))
     model, stop = Reference(o.model), stops(o.model, tokenizer)
-    every, kept, start = json.loads(o.file.read_text()), [], time.time()
+    every, kept, start = read(o.file), [], time.time()
     kinds = o.kinds.split(",") if o.kinds else list(dict.fromkeys(i["kind"] for i in every))
     for kind in kinds:
         items = [i for i in every if i["kind"] == kind][: o.count]
@@ -123,7 +130,7 @@ def main():
             print("   ", json.dumps([i["prompt"][-220:], i["expected"], t], ensure_ascii=False))
         kept += [{"kind": kind, "prompt": i["prompt"], "ids": t} for i, t in zip(items, answers)]
     if o.answers:
-        o.answers.write_text(json.dumps(kept, ensure_ascii=False, indent=0))
+        write(o.answers, kept)
     print(f"{time.time() - start:.0f} s")
 
 
