@@ -21,11 +21,11 @@ export function loadAddon(): Promise<NativeAddon> {
 
 /** {@link loadAddon} around any way to get at the module. */
 export async function openAddon(open: () => Promise<NativeAddon>): Promise<NativeAddon> {
-  const { platform, expected } = describePlatform()
   let addon: NativeAddon
   try {
     addon = await open()
   } catch (cause) {
+    const { platform, expected } = describePlatform()
     const message =
       `maple-cpu has no native addon for this platform (${platform}). Expected the package ${expected} ` +
       `beside it, which npm leaves out when it is run with --omit=optional, or with a lock file of another platform.\n${remedy(expected)}`
@@ -33,13 +33,14 @@ export async function openAddon(open: () => Promise<NativeAddon>): Promise<Nativ
   }
   const found = addon.version()
   if (found !== packageVersion) {
+    const { platform, expected } = describePlatform()
     const message = `The native addon is of version ${found}, but the package is ${packageVersion} (${platform}).\n${remedy(expected)}`
     throw createError('NATIVE_MISMATCH', message)
   }
   return addon
 }
 
-/** This platform in words, and the name of its package. */
+/** This platform in words, and the name of its package. Slow where the report looks around: for failures only. */
 function describePlatform(): { platform: string; expected: string } {
   const { platform, arch, version } = process
   const library = platform === 'linux' ? cLibrary() : undefined

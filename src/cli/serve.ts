@@ -1,12 +1,8 @@
 import { once } from 'node:events'
 import type { CommandModule } from 'yargs'
 import type { Config } from '../config.js'
-import { createApp } from '../server/app.js'
-import { listen } from '../server/listen.js'
 import type { LoadProgress } from '../server/state.js'
 import { allSettings, readSettings, settingFlags } from './flags.js'
-import { loadModel } from './load.js'
-import { createLogger } from './log.js'
 import { processTerminal, runCommand, type Terminal } from './terminal.js'
 
 export const serveModule: CommandModule = {
@@ -26,6 +22,13 @@ export const serveModule: CommandModule = {
 
 /** Listens at once and loads meanwhile; ends when the signal aborts and the running answers are complete. */
 async function serve(config: Config, terminal: Terminal, signal: AbortSignal): Promise<void> {
+  // Here, because no other command should wait for Express.
+  const [{ createApp }, { listen }, { loadModel }, { createLogger }] = await Promise.all([
+    import('../server/app.js'),
+    import('../server/listen.js'),
+    import('./load.js'),
+    import('./log.js'),
+  ])
   const { stderr } = terminal
   const logger = createLogger(config.logLevel, stderr, terminal.isFancy(stderr))
   for (const notice of config.notices) logger.warn({}, notice)

@@ -49,17 +49,18 @@ function shapeOf(schema: JsonSchema | false): JsonSchema {
 const ajv = new Ajv2020({ allowUnionTypes: true, strictTypes: false, strictRequired: false, verbose: true })
 ajv.addKeyword('x-error')
 
+/** Compiles at the first use: that takes a tenth of a second a schema, which the start would wait for. */
 function createValidator<T>(schema: JsonSchema): Validator<T> {
-  const shape = ajv.compile(shapeOf(schema))
-  const rules = ajv.compile(schema)
+  let shape: ValidateFunction | undefined
+  let rules: ValidateFunction | undefined
   return {
     shape(body) {
       if (typeof body !== 'object' || body === null || Array.isArray(body)) {
         throw invalidRequest('The request body must be a JSON object.')
       }
-      check(shape, body)
+      check((shape ??= ajv.compile(shapeOf(schema))), body)
     },
-    rules: (body) => check(rules, body as object),
+    rules: (body) => check((rules ??= ajv.compile(schema)), body as object),
   }
 }
 

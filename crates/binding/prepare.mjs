@@ -15,8 +15,8 @@ function hasCargo() {
 
 async function hasAddon() {
   try {
-    const { openAddon } = await import('../dist/native.js')
-    await openAddon(() => import('../index.js'))
+    const { openAddon } = await import('../../dist/native.js')
+    await openAddon(() => import('../../index.js'))
     return true
   } catch {
     return false
