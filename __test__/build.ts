@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { Test } from 'tap'
@@ -20,5 +20,7 @@ export function buildSources(t: Pick<Test, 'testdir'>, programs: readonly string
   // The addon stays where it was built.
   const addon = join(root, 'index.js')
   if (existsSync(addon)) writeFileSync(join(built, 'index.js'), `export * from '${pathToFileURL(addon).href}'\n`)
+  // So does the model that comes along.
+  symlinkSync(join(root, 'models'), join(built, 'models'), 'junction')
   return built
 }

@@ -15,11 +15,12 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { basename, delimiter, dirname, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const work = mkdtempSync(join(tmpdir(), 'maple-packed-'))
+process.on('exit', () => rmSync(work, { recursive: true, force: true }))
 const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
 const run = (command, args, options = {}) =>
   execFileSync(command, args, {
@@ -41,7 +42,7 @@ function stage() {
   for (const name of ['package.json', 'README.md', 'LICENSE', 'index.js', 'index.d.ts', 'dist', 'models']) {
     cpSync(join(root, name), join(stageFolder, name), { recursive: true })
   }
-  run(npm, ['exec', '--', 'napi', 'create-npm-dirs', '--npm-dir', join(stageFolder, 'npm')], { cwd: root })
+  run(npm, ['exec', '--', 'napi', 'create-npm-dirs', '--cwd', stageFolder], { cwd: root })
   const addons = readdirSync(root).filter((name) => name.endsWith('.node'))
   if (addons.length !== 1) fail(`expected one addon in ${root}, found ${addons.join(', ') || 'none'}`)
   const abi = addons[0].split('.').at(-2)
@@ -52,11 +53,11 @@ function stage() {
 }
 
 function pack(folder) {
-  const [{ filename, size }] = JSON.parse(
+  const [{ filename, size, files }] = JSON.parse(
     run(npm, ['pack', '--json', '--ignore-scripts', '--pack-destination', work], { cwd: folder }),
   )
-  console.log(`${filename}: ${(size / 1e6).toFixed(2)} MB`)
-  return { path: join(work, filename), size }
+  console.log(`${filename}: ${(size / 1e6).toFixed(2)} MB, ${files.length} files`)
+  return { path: join(work, filename), size, files: files.map((file) => file.path) }
 }
 
 /** A PATH with Node, npm and the shell's own tools, and no compiler of any language. */
@@ -98,6 +99,17 @@ const { stageFolder, platform, abi } = stage()
 const main = pack(stageFolder)
 const own = pack(platform)
 if (main.size > 12e6) fail('the main package is larger than 12 MB')
+for (const name of [
+  'dist/cli/main.js',
+  'dist/web/index.html',
+  'index.js',
+  'models/sprout/model.safetensors',
+  'LICENSE',
+]) {
+  if (!main.files.includes(name)) fail(`the main package lacks ${name}`)
+}
+const stray = main.files.filter((name) => /training|\.map$|\.node$|(?<!\.d)\.ts$|\.tsbuildinfo$/.test(name))
+if (stray.length > 0) fail(`the main package has what nobody needs: ${stray.join(', ')}`)
 if (own.size > 6e6) fail("the platform's package is larger than 6 MB")
 
 const nodes = process.argv.length > 2 ? process.argv.slice(2) : [process.execPath]
@@ -117,12 +129,13 @@ for (const [i, node] of nodes.entries()) {
 const bare = empty('bare', nodes[0])
 run('npm', ['install', '--no-audit', '--no-fund', '--omit=optional', main.path], { cwd: bare.folder, env: bare.env })
 const missing = ask(bare)
-for (const word of [`maple-cpu-${abi}`, process.platform, process.arch, 'npm', 'Rust']) {
+const library = process.platform === 'linux' ? [abi.endsWith('musl') ? 'musl' : 'glibc'] : []
+for (const word of [`maple-cpu-${abi}`, process.platform, process.arch, ...library, 'npm install', 'Rust']) {
   if (!missing.stderr.includes(word))
     fail(`without the platform package, the message lacks ${word}:\n${missing.stderr}`)
 }
 if (missing.status === 0) fail('without the platform package, the exit code is 0')
-console.log(`without the platform package: ${missing.stderr.trim().split('\n')[0]}`)
+console.log(`without the platform package: ${missing.stderr.trim()}`)
 
 // With one of another version: the addon itself knows its version, so the package must claim a newer one.
 const other = empty('other', nodes[0])
@@ -137,6 +150,5 @@ const mismatch = ask(other)
 for (const word of ['99.0.0', version]) {
   if (!mismatch.stderr.includes(word)) fail(`with another version, the message lacks ${word}:\n${mismatch.stderr}`)
 }
-console.log(`with another version: ${mismatch.stderr.trim().split('\n')[0]}`)
-rmSync(work, { recursive: true, force: true })
-console.log(`${basename(root)}: the packed packages work`)
+console.log(`with another version: ${mismatch.stderr.trim()}`)
+console.log('The packed packages work.')

@@ -194,3 +194,14 @@ t.test('without a server the model is loaded here, and gone when the answer is',
   long.child.kill('SIGINT')
   t.equal(await long.ended, 130, 'Ctrl-C in the middle of an answer')
 })
+
+t.test('where no model is named and none is here, the one that comes along answers', async (t) => {
+  const folder = t.testdir({})
+  const env = { HF_HOME: folder, MAPLE_CACHE: folder, HF_HUB_OFFLINE: '1' }
+  const program = start(['run', '--no-think', '--max-new-tokens', '8', 'Say hello in French.'], { env })
+  t.equal(await program.ended, 0, program.stderr)
+  t.match(program.stdout, /\w/)
+  t.match(program.stderr, /maple-preview is not on this machine; sprout/)
+  const named = start(['run', 'x'], { env: { ...env, MAPLE_MODEL_PATH: 'deepgrove/maple-preview' } })
+  t.equal(await named.ended, 3, 'but never instead of one that was named')
+})

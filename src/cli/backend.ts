@@ -1,5 +1,5 @@
 import type { ChatEvent, ChatParams } from '../chat/types.js'
-import type { Config } from '../config.js'
+import type { ChatSettings } from './chat-flags.js'
 import { connect } from './remote.js'
 import type { Terminal } from './terminal.js'
 
@@ -13,17 +13,18 @@ export interface ChatBackend {
 
 /** Loads the model in this process, showing how far it is, or connects to a running server where `url` is given. */
 export async function openBackend(
-  config: Config,
-  url: string | undefined,
+  { config, isModelNamed, url }: ChatSettings,
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<ChatBackend> {
   if (url !== undefined) return connect(url, config.apiKey, signal)
   // Only here is the engine needed at all.
   const { loadModel } = await import('./load.js')
-  const model = await loadModel(config, terminal, signal)
+  const { modelAtHand } = await import('./default-model.js')
+  const modelPath = isModelNamed ? config.modelPath : await modelAtHand(config, terminal)
+  const model = await loadModel({ ...config, modelPath }, terminal, signal)
   return {
-    model: config.modelPath,
+    model: modelPath,
     chat: (params, chatSignal) => model.chat(params, { signal: chatSignal }),
     close: () => model.dispose(),
   }

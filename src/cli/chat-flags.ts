@@ -1,6 +1,6 @@
 import type { Options } from 'yargs'
 import type { ChatParams } from '../chat/types.js'
-import type { Config } from '../config.js'
+import { type Config, processEnv, settings } from '../config.js'
 import { CliError, exitCodes } from './exit.js'
 import { type SettingName, readSettings, settingFlags } from './flags.js'
 
@@ -26,6 +26,7 @@ export interface ChatFlags {
   readonly 'no-think'?: boolean | undefined
   readonly seed?: string | undefined
   readonly stop?: string | undefined
+  readonly 'model-path'?: string | undefined
 }
 
 /** Those flags for yargs, with the settings they lean on. */
@@ -42,6 +43,8 @@ export const chatFlags: Readonly<Record<string, Options>> = {
 /** What those flags come to. */
 export interface ChatSettings {
   readonly config: Config
+  /** Whether a flag or the environment says which model to use. */
+  readonly isModelNamed: boolean
   readonly url: string | undefined
   readonly system: string | undefined
   readonly params: Omit<ChatParams, 'messages'>
@@ -55,6 +58,7 @@ export function chatSettings(flags: ChatFlags): ChatSettings {
   }
   return {
     config,
+    isModelNamed: [flags['model-path'], processEnv()[settings.modelPath.env]].some((name) => Boolean(name?.trim())),
     url: flags.url,
     system: flags.system,
     params: {

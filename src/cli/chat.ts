@@ -24,7 +24,7 @@ export const chatModule: CommandModule = {
     const terminal = processTerminal()
     return runCommand(terminal, async (signal) => {
       const settings = chatSettings(flags)
-      const backend = await openBackend(settings.config, settings.url, terminal, signal)
+      const backend = await openBackend(settings, terminal, signal)
       try {
         return await new ChatLoop(backend, settings, terminal, signal).run()
       } finally {

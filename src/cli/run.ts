@@ -42,14 +42,15 @@ export const runModule: CommandModule = {
 }
 
 async function run(flags: RunFlags, terminal: Terminal, signal: AbortSignal): Promise<void> {
-  const { config, params, url, system } = chatSettings(flags)
+  const settings = chatSettings(flags)
+  const { params, system } = settings
   const prompt = await readPrompt(flags.prompt ?? '', terminal, signal)
   const messages: ChatMessage[] = [
     ...(system === undefined ? [] : [{ role: 'system', content: system }]),
     { role: 'user', content: prompt },
   ]
   const { stdout, stderr } = terminal
-  const backend = await openBackend(config, url, terminal, signal)
+  const backend = await openBackend(settings, terminal, signal)
   try {
     // On a terminal the reasoning shows that something happens; elsewhere the answer is all that is wanted.
     const onScreen = stdout.isTTY === true && stderr.isTTY === true && !flags.json
