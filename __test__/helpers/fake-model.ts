@@ -72,7 +72,7 @@ export class FakeModel implements ServedModel {
   async *#run(
     promptTokens: number,
     params: ChatParams | CompletionParams,
-    { signal }: CallOptions,
+    { signal, onToken }: CallOptions,
   ): AsyncGenerator<ChatEvent> {
     this.params.push(params)
     this.running++
@@ -88,6 +88,7 @@ export class FakeModel implements ServedModel {
           await sleep(0)
           signal.throwIfAborted()
           completionTokens++
+          if (piece.type !== 'finish') onToken?.({ cachedTokens: 0 })
           if (piece.type === 'reasoning') reasoningTokens++
           if (piece.type === 'tool_call') reason = 'tool_calls'
           if (piece.type === 'finish') {

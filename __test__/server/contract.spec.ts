@@ -227,6 +227,7 @@ t.test('health: ok, loading, failed', async (t) => {
     dtype: 'float32 + 2-bit ternary experts (6 packed)',
     attention: 'fake',
     simd: 'scalar',
+    context_length: 1000,
     load_seconds: 0.5,
     queue_depth: 0,
     active: 0,

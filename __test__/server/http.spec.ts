@@ -278,6 +278,34 @@ t.test('request ids and other headers', async (t) => {
   t.equal((await fetch(`${url}/health`)).headers.get('x-powered-by'), null)
 })
 
+t.test('the request id is on every answer: good, refused, streamed, and those that Node gives by itself', async (t) => {
+  const { url, post, port } = await serve(t, undefined, { apiKey: 'k' })
+  const headers = { 'x-request-id': 'mine', authorization: 'Bearer k' }
+  const answers = [
+    await post(chat, hello, { headers }),
+    await post(chat, { ...hello, stream: true }, { headers }),
+    await post(chat, { messages: [] }, { headers }),
+    await post(chat, '{', { headers }),
+    await post(chat, hello, { headers: { 'x-request-id': 'mine' } }),
+    await fetch(`${url}/nowhere`, { headers }),
+    await fetch(`${url}/health`, { method: 'POST', headers }),
+    await fetch(`${url}/health`, { method: 'HEAD', headers }),
+    await fetch(`${url}/health`, { method: 'OPTIONS', headers }),
+    await fetch(`${url}/metrics`, { headers }),
+  ]
+  t.same(
+    answers.map(({ status }) => status),
+    [200, 200, 400, 400, 401, 404, 405, 200, 204, 200],
+  )
+  for (const res of answers) {
+    t.equal(res.headers.get('x-request-id'), 'mine', String(res.status))
+    await res.text()
+  }
+  const made = /\r\nX-Request-Id: [\da-f-]{36}\r\n/i
+  t.match(await raw(port, 'nonsense\r\n\r\n'), made)
+  t.match(await raw(port, 'GET /health HTTP/1.1\r\nHost: x\r\nExpect: y\r\nConnection: close\r\n\r\n'), made)
+})
+
 t.test('errors of the prompt come before the queue, as plain answers even when a stream is asked for', async (t) => {
   const { post } = await serve(t, undefined, { maxPromptTokens: 20 })
   const say = (content: string, stream: boolean) => post(chat, { messages: [{ role: 'user', content }], stream })

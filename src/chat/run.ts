@@ -17,9 +17,11 @@ import type {
   Usage,
 } from './types.js'
 
-/** How a call is cut short. */
+/** How a call is cut short and watched. */
 export interface RunOptions {
   readonly signal?: AbortSignal | undefined
+  /** Told of each generated token when it comes, which is before the text it is part of can be sent. */
+  readonly onToken?: ((token: { readonly cachedTokens: number }) => void) | undefined
 }
 
 const OPEN_THINK = '<think>'
@@ -139,7 +141,7 @@ async function* rawAnswer(
   text: TextModel,
   promptIds: Uint32Array | readonly number[],
   params: SamplingParams,
-  { signal }: RunOptions,
+  { signal, onToken }: RunOptions,
   snapshotAt?: readonly number[],
   counter?: ReasoningCounter,
 ): AsyncGenerator<RawStep, void, undefined> {
@@ -165,6 +167,7 @@ async function* rawAnswer(
     if (event.token !== undefined) {
       generated += 1
       cachedTokens = event.cachedTokens ?? cachedTokens
+      onToken?.({ cachedTokens })
       const piece = detokenizer.push([event.token])
       counter?.add(piece)
       const step = filter.push(piece)

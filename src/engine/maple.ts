@@ -60,9 +60,12 @@ export interface LoadOptions {
   signal?: AbortSignal | undefined
 }
 
-/** How a call is cut short: aborting rejects with the signal's reason. */
+/** How a call is cut short and watched. */
 export interface CallOptions {
+  /** Aborting rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined
+  /** Told of each generated token when it comes, which is before the text it is part of can be sent. */
+  readonly onToken?: ((token: { readonly cachedTokens: number }) => void) | undefined
 }
 
 /** A whole answer, collected. */

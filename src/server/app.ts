@@ -2,18 +2,20 @@ import express, { type Express } from 'express'
 import { createConfig, type Config, type ConfigSources } from '../config.js'
 import { shuttingDown } from '../openai/errors.js'
 import { silentLogger, type Logger } from './logger.js'
-import { accessLog } from './middleware/access-log.js'
+import { Metrics } from './metrics.js'
 import { auth } from './middleware/auth.js'
 import { jsonBody } from './middleware/body.js'
 import { browserGuard, cors } from './middleware/browser.js'
 import { errorHandler, notFound } from './middleware/errors.js'
+import { observe } from './middleware/observe.js'
 import { requestId } from './middleware/request-id.js'
 import type { ServedModel } from './model.js'
 import { chatCompletions } from './routes/chat-completions.js'
 import { completions } from './routes/completions.js'
 import { health } from './routes/health.js'
+import { metricsText } from './routes/metrics.js'
 import { getModel, listModels } from './routes/models.js'
-import { mount, type Route } from './routes/route.js'
+import { mount, routeNames, type Route } from './routes/route.js'
 import { chatPage } from './routes/web.js'
 import { ServerState, type LoadProgress } from './state.js'
 
@@ -36,12 +38,12 @@ function publicRoutes(state: ServerState): readonly Route[] {
   return [{ path: '/health', get: health(state) }, ...chatPage()]
 }
 
-/** Routes that ask for the key, if there is one. */
-function routes(state: ServerState): readonly Route[] {
+/** Routes that ask for the key, if there is one, and are turned away when the server stops. */
+function apiRoutes(state: ServerState): readonly Route[] {
   const body = jsonBody(state.config.maxBodyBytes)
   return [
     { path: '/v1/models', get: listModels(state) },
-    { path: '/v1/models/*id', get: getModel(state) },
+    { path: '/v1/models/*id', name: '/v1/models/{id}', get: getModel(state) },
     { path: '/v1/chat/completions', post: [body, chatCompletions(state)] },
     { path: '/v1/completions', post: [body, completions(state)] },
   ]
@@ -51,18 +53,28 @@ function routes(state: ServerState): readonly Route[] {
 export function createApp(model: ServedModel | Promise<ServedModel>, config: Config, options: AppOptions = {}): App {
   const { logger = silentLogger, progress = () => undefined } = options
   const state = new ServerState(model, config, logger, progress)
+  const metrics = new Metrics(state)
+  const open = publicRoutes(state)
+  const watched: Route = { path: '/metrics', get: metricsText(metrics) }
+  const api = apiRoutes(state)
   const app = express()
   app.disable('x-powered-by').disable('etag').enable('case sensitive routing')
 
-  app.use(requestId, accessLog(logger), cors(config), browserGuard(config))
-  for (const route of publicRoutes(state)) mount(app, route)
+  app.use(
+    requestId,
+    observe(logger, metrics, routeNames([...open, watched, ...api])),
+    cors(config),
+    browserGuard(config),
+  )
+  for (const route of open) mount(app, route)
   app.use(auth(config.apiKey))
+  mount(app, watched)
   app.use((_req, _res, next) => {
     if (state.draining) throw shuttingDown()
     next()
   })
   app.use((req, res, next) => (req.path.includes('//') ? notFound(req, res, next) : next()))
-  for (const route of routes(state)) mount(app, route)
+  for (const route of api) mount(app, route)
   app.use(notFound)
   app.use(errorHandler(logger))
   return { app, state }

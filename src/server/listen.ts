@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { createServer as createHttpServer, STATUS_CODES, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { createError } from '../errors.js'
@@ -28,8 +29,13 @@ export function createHttp({ app, state }: App): Server {
   server.on('checkExpectation', (_req, res: ServerResponse) => {
     const error = new ApiError(417, 'This Expect header cannot be met.', { code: 'expectation_failed' })
     const body = JSON.stringify(error.body())
-    const headers = { 'Content-Type': 'application/json; charset=utf-8', 'Content-Length': Buffer.byteLength(body) }
-    res.writeHead(417, headers).end(body)
+    res
+      .writeHead(417, {
+        'Content-Type': 'application/json; charset=utf-8',
+        'Content-Length': Buffer.byteLength(body),
+        'X-Request-Id': randomUUID(),
+      })
+      .end(body)
   })
   // A finished answer that nobody takes must not hold its connection for ever; a pipelined one behind it may take its time.
   const pending = new WeakMap<Socket, number>()
@@ -59,6 +65,7 @@ function refuse(error: NodeJS.ErrnoException, socket: Socket & { _httpMessage?: 
       `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}`,
       'Content-Type: application/json; charset=utf-8',
       `Content-Length: ${Buffer.byteLength(body)}`,
+      `X-Request-Id: ${randomUUID()}`,
       'Connection: close',
       '',
       body,

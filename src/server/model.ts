@@ -8,9 +8,11 @@ import type {
 } from '../chat/types.js'
 import type { ModelInfo } from '../engine/types.js'
 
-/** How a call is cut short. */
+/** How a call is cut short and watched. */
 export interface CallOptions {
   readonly signal: AbortSignal
+  /** Told of each generated token when it comes, which is before the text it is part of can be sent. */
+  readonly onToken?: ((token: { readonly cachedTokens: number }) => void) | undefined
 }
 
 /** A model as the routes see it: prompts in, events out. */

@@ -1,6 +1,7 @@
 import type { ErrorRequestHandler, RequestHandler } from 'express'
 import { ApiError, invalidRequest, toApiError } from '../../openai/errors.js'
 import type { Logger } from '../logger.js'
+import { recordOf } from '../record.js'
 
 /** 404 for every path that no route took. */
 export const notFound: RequestHandler = (req) => {
@@ -16,9 +17,11 @@ export function errorHandler(logger: Logger): ErrorRequestHandler {
       return
     }
     const error = thrown instanceof URIError ? invalidRequest('The URL is not encoded validly.') : toApiError(thrown)
+    const record = recordOf(res)
+    record.fail(error)
     if (error.status >= 500) {
       const level = error.status === 500 ? 'error' : 'warn'
-      logger[level]({ id: res.locals['requestId'] as string, err: error.cause ?? error }, error.message)
+      logger[level]({ id: record.id, err: error.cause ?? error }, error.message)
     }
     if (res.headersSent) res.destroy()
     else res.status(error.status).set(error.headers).json(error.body())

@@ -2,6 +2,7 @@ import type { Request, Response } from 'express'
 import { generationFailed, toApiError } from '../../openai/errors.js'
 import type { Slot } from '../../engine/queue.js'
 import { EventStream } from '../event-stream.js'
+import { recordOf } from '../record.js'
 import type { ServerState } from '../state.js'
 
 /** Why a generation is cancelled when its reader is gone. */
@@ -47,9 +48,12 @@ export async function answer(state: ServerState, res: Response, signal: AbortSig
         sendTimeoutMs: config.sendTimeout * 1000,
       })
     : undefined
+  const record = recordOf(res)
   let slot: Slot | undefined
   try {
+    record.marks.queued = performance.now()
     slot = await queue.acquire(signal)
+    record.marks.granted = performance.now()
     if (stream) {
       stream.open()
       for await (const chunk of work.chunks()) await stream.send(chunk)
@@ -65,7 +69,8 @@ export async function answer(state: ServerState, res: Response, signal: AbortSig
     }
     const error = slot ? generationFailed(thrown) : toApiError(thrown)
     if (!stream?.opened) throw error
-    logger.error({ id: res.locals['requestId'] as string, err: thrown }, error.message)
+    record.fail(error)
+    logger.error({ id: record.id, err: thrown }, error.message)
     stream.fail(error)
   } finally {
     stream?.stop()

@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express'
 import { collectChat, openChat, readChat, streamChat } from '../../openai/chat.js'
 import { fitWindow } from '../../openai/request.js'
+import { recordOf } from '../record.js'
 import type { ServerState } from '../state.js'
 import { answer, connectionSignal } from './answer.js'
 
@@ -14,7 +15,10 @@ export function chatCompletions(state: ServerState): RequestHandler {
     const request = readChat(body, form, config)
     const prompt = await model.prepareChat(request.params, { signal })
     const fitted = fitWindow(request.params, prompt.ids.length, model.info.contextLength, config, 'messages')
-    const run = () => model.runChat(prompt, { ...request.params, ...fitted }, { signal })
+    const record = recordOf(res)
+    record.promptTokens = prompt.ids.length
+    const run = () =>
+      record.watch(model.runChat(prompt, { ...request.params, ...fitted }, { signal, onToken: record.onToken }))
     await answer(state, res, signal, {
       stream: request.stream,
       collect: () => collectChat(request, run()),

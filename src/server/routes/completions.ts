@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express'
 import { collectCompletion, openCompletion, readCompletion, streamCompletion } from '../../openai/completions.js'
 import { fitWindow } from '../../openai/request.js'
+import { recordOf } from '../record.js'
 import type { ServerState } from '../state.js'
 import { answer, connectionSignal } from './answer.js'
 
@@ -15,7 +16,9 @@ export function completions(state: ServerState): RequestHandler {
     const { prompt } = request
     const ids = typeof prompt === 'string' ? await model.tokenizePrompt(prompt, { signal }) : prompt
     const params = fitWindow(request.params, ids.length, model.info.contextLength, config, 'prompt')
-    const run = () => model.runCompletion(ids, params, { signal })
+    const record = recordOf(res)
+    record.promptTokens = ids.length
+    const run = () => record.watch(model.runCompletion(ids, params, { signal, onToken: record.onToken }))
     await answer(state, res, signal, {
       stream: request.stream,
       collect: () => collectCompletion(request, run()),

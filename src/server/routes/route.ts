@@ -4,6 +4,8 @@ import { ApiError } from '../../openai/errors.js'
 /** One path of the route table with its methods. HEAD goes where GET goes. */
 export interface Route {
   readonly path: string
+  /** What logs and metrics call it [the path]. */
+  readonly name?: string
   readonly get?: RequestHandler
   /** Handlers in order: a POST usually reads its body first. */
   readonly post?: readonly RequestHandler[]
@@ -27,4 +29,20 @@ export function mount(app: Application, { path, get, post }: Route): void {
       headers: { Allow: allow.join(', ') },
     })
   })
+}
+
+/**
+ * Names the route of a path for logs and metrics: one of the table's names, or `other`, so that clients cannot make names
+ * up.
+ */
+export function routeNames(routes: readonly Route[]): (path: string) => string {
+  const exact = new Map(routes.map(({ path, name = path }) => [path, name]))
+  const open = routes.flatMap(({ path, name = path }) => {
+    const star = path.indexOf('*')
+    return star === -1 ? [] : [{ prefix: path.slice(0, star), name }]
+  })
+  return (path) => {
+    const plain = path.length > 1 ? path.replace(/\/$/, '') : path
+    return exact.get(plain) ?? open.find(({ prefix }) => plain.startsWith(prefix))?.name ?? 'other'
+  }
 }

@@ -27,7 +27,7 @@ const HEADERS = {
 /** Routes of the chat page: `/` and the files it is made of; none where the page was not built. */
 export function chatPage(): readonly Route[] {
   return files().flatMap((name) => {
-    const own: Route = { path: `/${name}`, get: file(name) }
+    const own: Route = { path: `/${name}`, name: 'page', get: file(name) }
     return name === 'index.html' ? [{ ...own, path: '/' }, own] : [own]
   })
 }
