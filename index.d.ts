@@ -46,6 +46,13 @@ export declare class NativeModel {
   dispose(): Promise<void>
 }
 
+/**
+ * Measures a checkpoint, or random weights of the published model's shape made in memory, under each of the settings. Progress
+ * is that of loading or making the weights; what `onProgress` throws is ignored. Rejects with the code `CANCELLED` when the
+ * handle is cancelled.
+ */
+export declare function benchmark(options: NativeBenchOptions, onProgress?: ((progress: NativeLoadProgress) => void) | undefined | null, cancellation?: Cancellation | undefined | null): Promise<Array<NativeBenchReport>>
+
 /** What this CPU can run, and how many threads this process may use. */
 export declare function cpuInfo(): NativeCpuInfo
 
@@ -60,6 +67,78 @@ export declare function inspectCheckpoint(path: string, options?: NativeLoadOpti
  * cancelled.
  */
 export declare function loadModel(path: string, options?: NativeLoadOptions | undefined | null, onProgress?: ((progress: NativeLoadProgress) => void) | undefined | null, cancellation?: Cancellation | undefined | null): Promise<NativeModel>
+
+/** Decoding at some depth of context. */
+export interface NativeBenchDepth {
+  /** Tokens of context. */
+  depth: number
+  /** Tokens generated a second. */
+  decodeTps: number
+  /** Bytes read for one token. */
+  bytesPerToken: number
+}
+
+/** What to measure. Absent means the default in brackets. */
+export interface NativeBenchOptions {
+  /** A checkpoint [random weights of the published model's shape]. */
+  path?: string
+  /** Folder of packed copies of checkpoints [none]. */
+  cacheFolder?: string
+  /** Layers of random weights [24]. */
+  layers?: number
+  /** Experts a layer of random weights [256]. */
+  experts?: number
+  /** Embedding and head of random weights: `4bit` (as in the MLX checkpoint), `q4_k` (as in a GGUF file) or `bf16` [`4bit`]. */
+  head?: string
+  /** Tokens of the prompt [512]. */
+  prompt?: number
+  /** Tokens generated in a round [64]. */
+  tokens?: number
+  /** Rounds, whose median counts [5]. */
+  rounds?: number
+  /** Depths of context to decode at, besides 0 [none]. */
+  depths?: Array<number>
+  /** The settings, measured in alternation; at least one. */
+  settings: Array<NativeBenchSetting>
+}
+
+/** What was measured under one setting: medians. */
+export interface NativeBenchReport {
+  /** The numeric mode. */
+  dtype: string
+  /** The kernel set. */
+  isa: string
+  /** Compute threads. */
+  threads: number
+  /** Tokens of a prompt evaluated a second. */
+  prefillTps: number
+  /** Tokens generated a second, from an empty context. */
+  decodeTps: number
+  /** Bytes read for one token, from an empty context. */
+  bytesPerToken: number
+  /** Bytes read a second while decoding, in GB. */
+  decodeGbps: number
+  /** What as many threads read of the same weights in a second, in GB. */
+  readGbps: number
+  /** Decoding at each depth asked for. */
+  depths: Array<NativeBenchDepth>
+  /** Head rows a token computed at source precision, where the head is screened in 8 bits first. */
+  refinedRows?: number
+  /** Memory of the process; absent where the system does not say. */
+  rssBytes?: number
+  /** A hash of the bits of the logits after the prompt. */
+  logitsHash: string
+}
+
+/** How one of the measured models runs. Absent means the default in brackets. */
+export interface NativeBenchSetting {
+  /** `float32`, `int16` or `int8` [`int16`]. */
+  dtype?: string
+  /** A kernel set by name [the best this CPU has]. */
+  isa?: string
+  /** Compute threads; 0 is as many as the process may use [0]. */
+  threads?: number
+}
 
 /** One file of a checkpoint. */
 export interface NativeCheckpointFile {

@@ -4,7 +4,13 @@ import { packageVersion } from './version.js'
 
 /** The native addon. */
 export type NativeAddon = typeof Addon
-export type { NativeGenerateParams, NativeLoadOptions, NativeModel } from '../index.js'
+export type {
+  NativeBenchReport,
+  NativeGenerateParams,
+  NativeLoadOptions,
+  NativeLoadProgress,
+  NativeModel,
+} from '../index.js'
 
 let loading: Promise<NativeAddon> | undefined
 

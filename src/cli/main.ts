@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import yargs, { type CommandModule } from 'yargs'
 import { hideBin } from 'yargs/helpers'
+import { benchModule } from './bench.js'
 import { chatModule } from './chat.js'
 import { doctorModule } from './doctor.js'
 import { exitCodes } from './exit.js'
@@ -11,7 +12,15 @@ import { serveModule } from './serve.js'
 import { packageVersion } from '../version.js'
 
 /** What the program can do: one file a command. */
-const commands: readonly CommandModule[] = [serveModule, chatModule, runModule, infoModule, packModule, doctorModule]
+const commands: readonly CommandModule[] = [
+  serveModule,
+  chatModule,
+  runModule,
+  infoModule,
+  packModule,
+  benchModule,
+  doctorModule,
+]
 
 const program = yargs(hideBin(process.argv))
   .scriptName('maple-cpu')

@@ -1,5 +1,6 @@
 //! The Node addon: converts, spawns and awaits; all real work is in `model`.
 
+mod bench;
 mod cancellation;
 mod checkpoint;
 mod cpu;

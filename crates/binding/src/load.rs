@@ -133,21 +133,10 @@ struct Plan {
 
 impl Plan {
     fn new(path: String, options: NativeLoadOptions) -> napi::Result<Self> {
-        let precision = match options.dtype.as_deref() {
-            None | Some("int16") => Precision::Int16,
-            Some("float32") => Precision::F32,
-            Some("int8") => Precision::Int8,
-            Some(other) => return Err(invalid("dtype", "float32, int16 or int8", other)),
-        };
+        let precision = precision_named(options.dtype.as_deref())?;
         let load = options.load_options()?;
         let threads = load.threads;
-        let isa = options
-            .isa
-            .map(|name| {
-                name.parse::<Isa>()
-                    .map_err(|error| coded("INVALID_ARGUMENT", error))
-            })
-            .transpose()?;
+        let isa = isa_named(options.isa.as_deref())?;
         let defaults = EngineOptions::default();
         let rows = whole_or(
             "stepRows",
@@ -243,7 +232,24 @@ impl Plan {
     }
 }
 
-fn dtype_name(precision: Precision) -> &'static str {
+/// The numeric mode of a `dtype` option.
+pub fn precision_named(name: Option<&str>) -> napi::Result<Precision> {
+    match name {
+        None | Some("int16") => Ok(Precision::Int16),
+        Some("float32") => Ok(Precision::F32),
+        Some("int8") => Ok(Precision::Int8),
+        Some(other) => Err(invalid("dtype", "float32, int16 or int8", other)),
+    }
+}
+
+/// The kernel set of an `isa` option; `None` for the best.
+pub fn isa_named(name: Option<&str>) -> napi::Result<Option<Isa>> {
+    let parsed = name.map(str::parse::<Isa>).transpose();
+    parsed.map_err(|error| coded("INVALID_ARGUMENT", error))
+}
+
+/// The `dtype` option of a numeric mode.
+pub fn dtype_name(precision: Precision) -> &'static str {
     match precision {
         Precision::F32 => "float32",
         Precision::Int16 => "int16",

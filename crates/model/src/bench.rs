@@ -93,24 +93,24 @@ struct Run {
     logits_hash: u64,
 }
 
-/// Measures `weights` under each of `settings`. `report` is told what is being done, in words.
+/// Measures `weights` under each of `settings`, until `is_cancelled` says otherwise.
 ///
 /// # Errors
-/// Those of [`Model::new`] and of running it, and [`Error::InvalidArgument`] where a depth does not fit the context.
+/// Those of [`Model::new`] and of running it, [`Error::InvalidArgument`] where a depth does not fit the context, and
+/// [`Error::Cancelled`].
 pub fn run(
     weights: &Weights,
     settings: &[ModelOptions],
     options: &BenchOptions,
-    report: &dyn Fn(&str),
+    is_cancelled: &dyn Fn() -> bool,
 ) -> Result<Vec<Report>> {
     let mut runs = Vec::new();
     for setting in settings {
-        runs.push(Run::new(weights, setting, options, report)?);
+        runs.push(Run::new(weights, setting, options, is_cancelled)?);
     }
-    for round in 0..options.rounds.max(1) {
-        report(&format!("round {} of {}", round + 1, options.rounds.max(1)));
+    for _ in 0..options.rounds.max(1) {
         for run in &mut runs {
-            run.round(weights, options)?;
+            run.round(weights, options, is_cancelled)?;
         }
     }
     let rss_bytes = load::resident_memory();
@@ -125,7 +125,7 @@ impl Run {
         weights: &Weights,
         setting: &ModelOptions,
         options: &BenchOptions,
-        report: &dyn Fn(&str),
+        is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Self> {
         let mut model = Model::new(weights.clone(), setting)?;
         let deepest = options
@@ -161,12 +161,10 @@ impl Run {
         model.logits(&hidden, &mut logits)?;
         let mut caches = Vec::new();
         for depth in std::iter::once(0).chain(options.depths.iter().copied()) {
-            if depth > 0 {
-                report(&format!("filling {depth} tokens of context"));
-            }
             let mut cache = model.new_cache();
-            if depth > 0 {
-                step(&mut model, &mut cache, &self::prompt(weights, depth))?;
+            for part in self::prompt(weights, depth).chunks(PART) {
+                go_on(is_cancelled)?;
+                step(&mut model, &mut cache, part)?;
             }
             caches.push((depth, cache, prompt[0]));
         }
@@ -183,7 +181,13 @@ impl Run {
         })
     }
 
-    fn round(&mut self, weights: &Weights, options: &BenchOptions) -> Result<()> {
+    fn round(
+        &mut self,
+        weights: &Weights,
+        options: &BenchOptions,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        go_on(is_cancelled)?;
         self.read
             .push(read_rate(weights, self.model.isa(), &mut self.reader));
         let prompt = prompt(weights, options.prompt.max(1));
@@ -196,6 +200,7 @@ impl Run {
         for ((_, cache, next), decode) in self.caches.iter_mut().zip(&mut self.decode) {
             let start = Instant::now();
             for _ in 0..options.tokens.max(1) {
+                go_on(is_cancelled)?;
                 let hidden = step(&mut self.model, cache, &[*next])?;
                 let best = self.model.top_k(&hidden, 1, &[])?;
                 *next = best.ids.first().copied().unwrap_or(0);
@@ -236,6 +241,17 @@ impl Run {
             rss_bytes,
             logits_hash: self.logits_hash,
         }
+    }
+}
+
+/// Tokens of context that are filled in before a cancellation is noticed.
+const PART: usize = 512;
+
+fn go_on(is_cancelled: &dyn Fn() -> bool) -> Result<()> {
+    if is_cancelled() {
+        Err(Error::Cancelled)
+    } else {
+        Ok(())
     }
 }
 

@@ -16,8 +16,26 @@ use crate::weights::{DenseType, Format, Matrix, Weights};
 pub enum HeadKind {
     /// Four-bit codes in groups of 64, as in the MLX checkpoint.
     Affine4,
+    /// Four-bit codes in groups of 32 whose scales have two levels, as in the Q4_K tensors of GGUF files.
+    Q4K,
     /// bfloat16, as in the original checkpoint.
     Bf16,
+}
+
+impl HeadKind {
+    /// The layout of codes in groups.
+    fn layout(self) -> Option<GroupedLayout> {
+        let (group, scales) = match self {
+            HeadKind::Affine4 => (64, ScaleFormat::Bf16),
+            HeadKind::Q4K => (32, ScaleFormat::TwoLevel),
+            HeadKind::Bf16 => return None,
+        };
+        Some(GroupedLayout {
+            bits: 4,
+            group,
+            scales,
+        })
+    }
 }
 
 /// Random weights of `config`'s shape: experts and attention ternary, router bfloat16. The same seed gives the same weights.
@@ -69,9 +87,9 @@ impl Source for Synthetic {
 
     fn packed_bytes(&self, slot: MatrixSlot) -> u64 {
         let (rows, cols) = slot.shape(&self.config);
-        match (slot, self.head) {
-            (MatrixSlot::Embedding | MatrixSlot::Head, HeadKind::Affine4) => {
-                AFFINE4.bytes(rows, cols) as u64
+        match (slot, self.head.layout()) {
+            (MatrixSlot::Embedding | MatrixSlot::Head, Some(layout)) => {
+                layout.bytes(rows, cols) as u64
             }
             (MatrixSlot::Embedding | MatrixSlot::Head | MatrixSlot::Router(_), _) => {
                 2 * (rows * cols) as u64
@@ -83,23 +101,17 @@ impl Source for Synthetic {
     fn matrix(&self, slot: MatrixSlot, room: &Room<'_>) -> Result<Matrix> {
         let (rows, cols) = slot.shape(&self.config);
         let mut random = Random::new(self.seed, slot);
-        match (slot, self.head) {
-            (MatrixSlot::Embedding | MatrixSlot::Head, HeadKind::Affine4) => {
-                affine4(rows, cols, &mut random, room)
+        match (slot, self.head.layout()) {
+            (MatrixSlot::Embedding | MatrixSlot::Head, Some(layout)) => {
+                affine(layout, rows, cols, &mut random, room)
             }
-            (MatrixSlot::Embedding | MatrixSlot::Head, HeadKind::Bf16)
-            | (MatrixSlot::Router(_), _) => bf16(rows, cols, &mut random, room),
+            (MatrixSlot::Embedding | MatrixSlot::Head | MatrixSlot::Router(_), _) => {
+                bf16(rows, cols, &mut random, room)
+            }
             _ => ternary(rows, cols, &mut random, room),
         }
     }
 }
-
-/// The published MLX checkpoint's form of embedding and head.
-const AFFINE4: GroupedLayout = GroupedLayout {
-    bits: 4,
-    group: 64,
-    scales: ScaleFormat::Bf16,
-};
 
 /// Half of the codes are 1 (zero), a quarter each 0 and 2.
 fn ternary(rows: usize, cols: usize, random: &mut Random, room: &Room<'_>) -> Result<Matrix> {
@@ -115,28 +127,40 @@ fn ternary(rows: usize, cols: usize, random: &mut Random, room: &Room<'_>) -> Re
     Ok(matrix.finish())
 }
 
-fn affine4(rows: usize, cols: usize, random: &mut Random, room: &Room<'_>) -> Result<Matrix> {
-    let layout = GroupedLayout {
-        bits: 4,
-        group: 64,
-        scales: ScaleFormat::Bf16,
-    };
+/// Codes 0 to 15 around their mean; rows of padding are zero.
+fn affine(
+    layout: GroupedLayout,
+    rows: usize,
+    cols: usize,
+    random: &mut Random,
+    room: &Room<'_>,
+) -> Result<Matrix> {
     let mut data = room.arena.take(layout.bytes(rows, cols))?;
     random.fill(&mut data, |word| word);
-    let size = 1.0 / (cols as f32).sqrt();
+    let size = 1.0 / (4.6 * (cols as f32).sqrt());
     for (s, strip) in data.chunks_mut(layout.strip_bytes(cols)).enumerate() {
-        for group in strip.chunks_mut(layout.group_bytes()) {
+        let size_of = |j: usize| if s * STRIP + j < rows { size } else { 0.0 };
+        let (head, groups) = strip.split_at_mut(layout.head_bytes(cols));
+        // Bytes of two-level scales are around 48, those of biases four times the upper level around 90.
+        for run in head.chunks_mut(8 * STRIP) {
+            for j in 0..STRIP {
+                let upper = size_of(j) * random.around_one() / 48.0;
+                run[4 * j..][..4].copy_from_slice(&upper.to_le_bytes());
+                run[4 * (STRIP + j)..][..4].copy_from_slice(&(-4.0 * upper).to_le_bytes());
+            }
+        }
+        for group in groups.chunks_mut(layout.group_bytes()) {
             let (scales, rest) = group.split_at_mut(layout.scale_bytes());
             let biases = &mut rest[..layout.scale_bytes()];
             for j in 0..STRIP {
-                // Codes 0 to 15 around their mean; rows of padding are zero.
-                let scale = if s * STRIP + j < rows {
-                    size * random.around_one() / 4.6
+                if layout.scales == ScaleFormat::TwoLevel {
+                    scales[j] = (48.0 * random.around_one()) as u8;
+                    biases[j] = (7.5 / 4.0 * f32::from(scales[j])) as u8;
                 } else {
-                    0.0
-                };
-                scales[2 * j..][..2].copy_from_slice(&f32_to_bf16(scale).to_le_bytes());
-                biases[2 * j..][..2].copy_from_slice(&f32_to_bf16(-7.5 * scale).to_le_bytes());
+                    let scale = size_of(j) * random.around_one();
+                    scales[2 * j..][..2].copy_from_slice(&f32_to_bf16(scale).to_le_bytes());
+                    biases[2 * j..][..2].copy_from_slice(&f32_to_bf16(-7.5 * scale).to_le_bytes());
+                }
             }
         }
     }
@@ -219,7 +243,7 @@ mod tests {
 
     #[test]
     fn weights_are_sane_and_the_same_on_any_number_of_threads() {
-        for head in [HeadKind::Affine4, HeadKind::Bf16] {
+        for head in [HeadKind::Affine4, HeadKind::Q4K, HeadKind::Bf16] {
             let (one, two) = (small(head, 1), small(head, 2));
             let view = one.layers[1].experts[3].gate.view();
             view.check().unwrap();
