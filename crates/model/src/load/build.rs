@@ -6,7 +6,7 @@ use std::thread;
 
 use kernels::layout;
 
-use super::{LoadOptions, Phase, Progress, Room, Source};
+use super::{LoadOptions, Phase, Progress, Room, Source, cache};
 use crate::bytes::Arena;
 use crate::error::{Error, Result};
 use crate::slots::{MatrixSlot, NormSlot};
@@ -45,6 +45,18 @@ pub(crate) fn in_memory(
     weights.summary = summarize(source, &weights);
     meter.finish();
     Ok(weights)
+}
+
+/// Bytes that [`in_memory`] will hold beside mapped files, about.
+pub(crate) fn memory_needed(source: &dyn Source, options: &LoadOptions) -> u64 {
+    // What keeps its size is kept as it is, and so stays mapped.
+    let stays =
+        |slot: MatrixSlot| options.map && source.packed_bytes(slot) == source.source_bytes(slot);
+    let mapped: u64 = MatrixSlot::all(source.config())
+        .filter(|&slot| stays(slot))
+        .map(|slot| source.packed_bytes(slot))
+        .sum();
+    cache::packed_size(source).saturating_sub(mapped)
 }
 
 /// The number of threads that convert.

@@ -212,13 +212,22 @@ pub(crate) fn not_finite(tensor: &TensorRef<'_>, value: f32, index: Vec<u64>) ->
 
 /// The bits of a float format, so that one test of exact equality serves all three.
 trait Float {
-    /// The bits without the sign.
-    fn magnitude(bytes: &[u8], at: usize) -> u32;
-    fn is_negative(bytes: &[u8], at: usize) -> bool;
+    /// An element's bytes.
+    type Bytes: Copy;
+    const SIZE: usize;
     /// Magnitudes from here on are infinity and NaN.
     const INFINITY: u32;
-    const SIZE: usize;
+    fn elements(bytes: &[u8]) -> &[Self::Bytes];
+    /// The bits without the sign.
+    fn magnitude(element: Self::Bytes) -> u32;
+    fn is_negative(element: Self::Bytes) -> bool;
     fn to_f32(magnitude: u32) -> f32;
+
+    fn largest(bytes: &[u8]) -> u32 {
+        Self::elements(bytes)
+            .iter()
+            .fold(0, |largest, &element| Self::magnitude(element).max(largest))
+    }
 }
 
 struct Bf16;
@@ -228,16 +237,20 @@ struct F32;
 macro_rules! sixteen_bits {
     ($type:ty, $infinity:expr, $widen:path) => {
         impl Float for $type {
-            #[inline(always)]
-            fn magnitude(bytes: &[u8], at: usize) -> u32 {
-                u32::from(u16::from_le_bytes([bytes[2 * at], bytes[2 * at + 1]]) & 0x7fff)
-            }
-            #[inline(always)]
-            fn is_negative(bytes: &[u8], at: usize) -> bool {
-                bytes[2 * at + 1] & 0x80 != 0
-            }
-            const INFINITY: u32 = $infinity;
+            type Bytes = [u8; 2];
             const SIZE: usize = 2;
+            const INFINITY: u32 = $infinity;
+            fn elements(bytes: &[u8]) -> &[[u8; 2]] {
+                bytes.as_chunks().0
+            }
+            #[inline(always)]
+            fn magnitude(element: [u8; 2]) -> u32 {
+                u32::from(u16::from_le_bytes(element) & 0x7fff)
+            }
+            #[inline(always)]
+            fn is_negative(element: [u8; 2]) -> bool {
+                u16::from_le_bytes(element) & 0x8000 != 0
+            }
             fn to_f32(magnitude: u32) -> f32 {
                 $widen(magnitude as u16)
             }
@@ -248,21 +261,20 @@ sixteen_bits!(Bf16, 0x7f80, bf16_to_f32);
 sixteen_bits!(F16, 0x7c00, f16_to_f32);
 
 impl Float for F32 {
-    #[inline(always)]
-    fn magnitude(bytes: &[u8], at: usize) -> u32 {
-        u32::from_le_bytes([
-            bytes[4 * at],
-            bytes[4 * at + 1],
-            bytes[4 * at + 2],
-            bytes[4 * at + 3],
-        ]) & 0x7fff_ffff
-    }
-    #[inline(always)]
-    fn is_negative(bytes: &[u8], at: usize) -> bool {
-        bytes[4 * at + 3] & 0x80 != 0
-    }
-    const INFINITY: u32 = 0x7f80_0000;
+    type Bytes = [u8; 4];
     const SIZE: usize = 4;
+    const INFINITY: u32 = 0x7f80_0000;
+    fn elements(bytes: &[u8]) -> &[[u8; 4]] {
+        bytes.as_chunks().0
+    }
+    #[inline(always)]
+    fn magnitude(element: [u8; 4]) -> u32 {
+        u32::from_le_bytes(element) & 0x7fff_ffff
+    }
+    #[inline(always)]
+    fn is_negative(element: [u8; 4]) -> bool {
+        u32::from_le_bytes(element) & 0x8000_0000 != 0
+    }
     fn to_f32(magnitude: u32) -> f32 {
         f32::from_bits(magnitude)
     }
@@ -278,19 +290,19 @@ fn pack<F: Float>(
     let mut ternary = TernaryRows::new(part.rows, cols, room)?;
     let mut codes = vec![0u8; cols];
     for (r, row) in bytes.chunks_exact(cols * F::SIZE).enumerate() {
-        let largest = (0..cols).fold(0, |largest, c| F::magnitude(row, c).max(largest));
+        let largest = F::largest(row);
         // Infinities and NaN have the largest magnitudes: left to the caller's search, which names the place.
         if largest >= F::INFINITY {
             return Ok(None);
         }
         let mut fits = true;
-        for (c, code) in codes.iter_mut().enumerate() {
-            let magnitude = F::magnitude(row, c);
+        for (code, &element) in codes.iter_mut().zip(F::elements(row)) {
+            let magnitude = F::magnitude(element);
             fits &= magnitude == 0 || magnitude == largest;
             *code = if magnitude == 0 {
                 1
             } else {
-                2 - 2 * u8::from(F::is_negative(row, c))
+                2 - 2 * u8::from(F::is_negative(element))
             };
         }
         if !fits {
@@ -364,8 +376,7 @@ fn check_finite(part: &Part<'_>, data: &[u8], dtype: DenseType) -> Result<()> {
 }
 
 fn all_finite<F: Float>(bytes: &[u8]) -> bool {
-    (0..bytes.len() / F::SIZE).fold(0, |largest, at| F::magnitude(bytes, at).max(largest))
-        < F::INFINITY
+    F::largest(bytes) < F::INFINITY
 }
 
 /// Bytes of a ternary matrix with its scales.

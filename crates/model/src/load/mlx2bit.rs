@@ -72,8 +72,28 @@ impl MlxSource {
             .filter_map(|tensor| layer_of_single_expert(tensor.name()))
             .collect();
         let mut account = Account::new(&set);
-        let mut places = HashMap::new();
+        let mut places: HashMap<MatrixSlot, Place> = HashMap::new();
         for slot in MatrixSlot::all(&config) {
+            // What is true of a stack's first expert is true of the others.
+            if let MatrixSlot::Expert(l, e, p) = slot
+                && let Some(first) = places.get(&MatrixSlot::Expert(l, 0, p))
+                && let Place {
+                    stacked: Some(_),
+                    name,
+                    form,
+                } = first
+            {
+                let (name, form) = (name.clone(), *form);
+                places.insert(
+                    slot,
+                    Place {
+                        name,
+                        stacked: Some(e),
+                        form,
+                    },
+                );
+                continue;
+            }
             let (name, stacked) = match slot {
                 MatrixSlot::Expert(l, e, p) if is_stacked(&set, l, &one_by_one)? => {
                     (stack_name(l, p), Some(e))

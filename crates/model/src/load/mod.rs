@@ -32,7 +32,7 @@ pub use self::machine::{available_memory, resident_memory};
 use self::packed::PackedSource;
 pub use self::synthetic::{HeadKind, synthetic};
 use self::tensors::TensorSet;
-use crate::bytes::Arena;
+use crate::bytes::{Arena, Bytes};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::json;
@@ -132,37 +132,45 @@ pub(crate) trait Source: Sync {
 /// [`Error::OutOfMemory`], [`Error::Cancelled`].
 pub fn load(path: &Path, options: &LoadOptions, progress: &dyn Progress) -> Result<Weights> {
     let source = open_source(path, options)?;
+    if source.is_packed() {
+        return map_packed(source.as_ref(), options, progress);
+    }
     let mut warning = None;
-    if let Some(folder) = &options.cache_folder
-        && !source.is_packed()
-    {
+    if let Some(folder) = &options.cache_folder {
         match cache::packed_copy(source.as_ref(), path, folder, options, progress)? {
             Outcome::Ready(packed, file) => {
-                let mut weights = build::in_memory(packed.as_ref(), options, progress)?;
+                let mut weights = map_packed(packed.as_ref(), options, progress)?;
                 weights.summary.packed_file = Some(file);
                 weights
                     .summary
                     .warnings
                     .extend(source.warnings().iter().cloned());
-                weights
-                    .summary
-                    .warnings
-                    .extend(machine::mapped_warning(weights.summary.bytes));
                 return Ok(weights);
             }
             Outcome::Unavailable(reason) => warning = Some(reason),
         }
     }
-    if !(source.is_packed() && options.map) {
-        machine::check_memory(cache::packed_size(source.as_ref()))?;
-    }
+    machine::check_memory(build::memory_needed(source.as_ref(), options))?;
     let mut weights = build::in_memory(source.as_ref(), options, progress)?;
     weights.summary.warnings.extend(warning);
-    if source.is_packed() {
-        weights
-            .summary
-            .warnings
-            .extend(machine::mapped_warning(weights.summary.bytes));
+    Ok(weights)
+}
+
+/// Maps a packed file (or reads it, if the options say so).
+fn map_packed(
+    source: &dyn Source,
+    options: &LoadOptions,
+    progress: &dyn Progress,
+) -> Result<Weights> {
+    if !options.map {
+        machine::check_memory(build::memory_needed(source, options))?;
+    }
+    let mut weights = build::in_memory(source, options, progress)?;
+    if options.map {
+        match machine::mapped_warning(weights.summary.bytes) {
+            Some(warning) => weights.summary.warnings.push(warning),
+            None => weights.embedding.parts().take(1).for_each(Bytes::prefault),
+        }
     }
     Ok(weights)
 }

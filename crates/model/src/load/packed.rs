@@ -170,8 +170,12 @@ impl PackedSource {
             .find(|format| format.name() == metadata("source_format"))
             .unwrap_or(Format::Packed);
         let mut account = Account::new(&set);
+        let found = forms_by_name(&set);
         let forms = MatrixSlot::all(&config)
-            .map(|slot| Ok((slot, take_matrix(slot, slot.shape(&config), &mut account)?)))
+            .map(|slot| {
+                let matrix = take_matrix(slot, slot.shape(&config), &found, &mut account)?;
+                Ok((slot, matrix))
+            })
             .collect::<Result<HashMap<_, _>>>()?;
         for slot in NormSlot::all(&config) {
             let tensor = account.take(&format!("{slot}.weight"))?;
@@ -219,40 +223,54 @@ fn shorten(text: &str) -> String {
     }
 }
 
+/// The forms in which the file holds each matrix, by the matrix' name: one, in a sound file.
+fn forms_by_name(set: &TensorSet) -> HashMap<&str, Vec<(&str, Form)>> {
+    // The dtype of plain numbers is looked up later.
+    let mut endings = vec![
+        (".ternary".to_owned(), Form::Ternary),
+        (".weight".to_owned(), Form::Dense(DenseType::F32)),
+    ];
+    endings.extend(
+        grouped_forms().map(|(ending, layout)| (format!(".{ending}"), Form::Grouped(layout))),
+    );
+    let mut found: HashMap<&str, Vec<(&str, Form)>> = HashMap::new();
+    for tensor in set.iter() {
+        let name = tensor.name();
+        for (ending, form) in &endings {
+            if let Some(matrix) = name.strip_suffix(ending.as_str()) {
+                found.entry(matrix).or_default().push((name, *form));
+            }
+        }
+    }
+    found
+}
+
 /// Takes the one tensor that holds the matrix and checks its size.
 fn take_matrix(
     slot: MatrixSlot,
     shape: (usize, usize),
+    found: &HashMap<&str, Vec<(&str, Form)>>,
     account: &mut Account<'_>,
 ) -> Result<(String, Form)> {
     let (rows, cols) = shape;
-    let mut found: Option<(String, Form)> = None;
-    let grouped = grouped_forms().map(|(ending, layout)| (ending, Form::Grouped(layout)));
-    // The dtype of plain numbers is looked up below.
-    let plain = [
-        ("ternary".to_owned(), Form::Ternary),
-        ("weight".to_owned(), Form::Dense(DenseType::F32)),
-    ];
-    for (ending, form) in plain.into_iter().chain(grouped) {
-        let name = format!("{slot}.{ending}");
-        if !account.contains(&name) {
-            continue;
-        }
-        if let Some((first, _)) = found {
-            return Err(account.error(Defect::BothForms {
-                first,
-                second: name,
+    let (name, form) = match found.get(slot.to_string().as_str()).map(Vec::as_slice) {
+        None | Some([]) => {
+            return Err(account.error(Defect::Missing {
+                tensor: format!("{slot}.*"),
+                hint: String::new(),
             }));
         }
-        found = Some((name, form));
-    }
-    let Some((name, form)) = found else {
-        return Err(account.error(Defect::Missing {
-            tensor: format!("{slot}.*"),
-            hint: String::new(),
-        }));
+        Some(&[(name, form)]) => (name, form),
+        Some(several) => {
+            let mut names: Vec<&str> = several.iter().map(|(name, _)| *name).collect();
+            names.sort_unstable();
+            return Err(account.error(Defect::BothForms {
+                first: names[0].to_owned(),
+                second: names[1].to_owned(),
+            }));
+        }
     };
-    let tensor = account.take(&name)?;
+    let tensor = account.take(name)?;
     let bytes = |bytes: usize| {
         tensor.expect_dtype(&[Dtype::U8], "U8")?;
         tensor.expect_shape(&[bytes as u64])
@@ -271,7 +289,7 @@ fn take_matrix(
             Form::Dense(dense::dense_type(&tensor)?)
         }
     };
-    Ok((name, form))
+    Ok((name.to_owned(), form))
 }
 
 impl Source for PackedSource {

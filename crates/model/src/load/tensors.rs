@@ -1,6 +1,6 @@
 //! All tensors of a checkpoint, over one file or the shards of an index, each found exactly once.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use serde_json::Value;
@@ -351,14 +351,14 @@ impl<'a> TensorRef<'a> {
 /// Keeps account of which tensors the model has taken, so that none is left over.
 pub(crate) struct Account<'a> {
     set: &'a TensorSet,
-    taken: BTreeSet<String>,
+    taken: HashSet<&'a str>,
 }
 
 impl<'a> Account<'a> {
     pub(crate) fn new(set: &'a TensorSet) -> Self {
         Account {
             set,
-            taken: BTreeSet::new(),
+            taken: HashSet::new(),
         }
     }
 
@@ -381,7 +381,7 @@ impl<'a> Account<'a> {
             )
         };
         let tensor = self.set.get(name).ok_or_else(missing)?;
-        self.taken.insert(name.to_owned());
+        self.taken.insert(tensor.name());
         Ok(tensor)
     }
 
@@ -397,7 +397,9 @@ impl<'a> Account<'a> {
 
     /// Takes a tensor that may be there and is of no use.
     pub(crate) fn skip(&mut self, name: &str) -> bool {
-        self.set.contains(name) && self.taken.insert(name.to_owned())
+        self.set
+            .get(name)
+            .is_some_and(|tensor| self.taken.insert(tensor.name()))
     }
 
     /// Nothing is left, save tensors without elements and the rotary tables that old exports carry.
