@@ -22,13 +22,8 @@ export const serveModule: CommandModule = {
 
 /** Listens at once and loads meanwhile; ends when the signal aborts and the running answers are complete. */
 async function serve(config: Config, terminal: Terminal, signal: AbortSignal): Promise<void> {
-  // Here, because no other command should wait for Express.
-  const [{ createApp }, { listen }, { loadModel }, { createLogger }] = await Promise.all([
-    import('../server/app.js'),
-    import('../server/listen.js'),
-    import('./load.js'),
-    import('./log.js'),
-  ])
+  // Imported here, because no other command should wait for Express; and the load begins before the server is read.
+  const [{ loadModel }, { createLogger }] = await Promise.all([import('./load.js'), import('./log.js')])
   const { stderr } = terminal
   const logger = createLogger(config.logLevel, stderr, terminal.isFancy(stderr))
   for (const notice of config.notices) logger.warn({}, notice)
@@ -38,7 +33,10 @@ async function serve(config: Config, terminal: Terminal, signal: AbortSignal): P
   const stop = AbortSignal.any([signal, ended.signal])
   let progress: LoadProgress | undefined
   const loading = loadModel(config, terminal, stop, (event) => (progress = event))
+  // A load that fails before anybody looks is told of later.
+  loading.catch(() => {})
   try {
+    const [{ createApp }, { listen }] = await Promise.all([import('../server/app.js'), import('../server/listen.js')])
     const running = await listen(createApp(loading, config, { logger, progress: () => progress }))
     logger.info({ url: running.url, model: config.modelPath }, 'listening; the model is loading')
     loading.then(

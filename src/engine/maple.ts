@@ -137,7 +137,7 @@ export class Maple implements TokenEngine {
       const [native, text] = await Promise.allSettled([
         // In a function of its own, because options that cannot be are refused by a plain throw.
         (async () => addon.loadModel(path, nativeOptions(options, env), onProgress, cancellation))(),
-        loadText(path),
+        loadText(path, packedFolder(options, env)),
       ])
       if (native.status === 'rejected') throw fromNative(native.reason)
       if (text.status === 'rejected' || signal?.aborted === true) await native.value.dispose()
@@ -311,13 +311,22 @@ function quiet<T>(callback: ((value: T) => void) | undefined): ((value: T) => vo
   }
 }
 
+/** Where copies in this program's own form are kept, if anywhere. */
+function packedFolder(
+  { cacheFolder }: LoadOptions,
+  env: Readonly<Record<string, string | undefined>>,
+): string | undefined {
+  return cacheFolder === false ? undefined : (cacheFolder ?? packedCacheDir(env))
+}
+
 function nativeOptions(options: LoadOptions, env: Readonly<Record<string, string | undefined>>): NativeLoadOptions {
-  const { dtype = 'auto', isa = 'auto', packExperts = 'auto', cacheFolder } = options
+  const { dtype = 'auto', isa = 'auto', packExperts = 'auto' } = options
+  const cacheFolder = packedFolder(options, env)
   const native: NativeLoadOptions = {}
   if (dtype !== 'auto') native.dtype = dtype
   if (isa !== 'auto') native.isa = isa
   if (packExperts !== 'auto') native.packExperts = packExperts
-  if (cacheFolder !== false) native.cacheFolder = cacheFolder ?? packedCacheDir(env)
+  if (cacheFolder !== undefined) native.cacheFolder = cacheFolder
   for (const name of ['threads', 'contextLength', 'maxSequences', 'prefixCacheBytes', 'stepRows'] as const) {
     const value = options[name]
     if (value !== undefined) native[name] = value

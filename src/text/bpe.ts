@@ -12,25 +12,35 @@ const STRETCH = 4096
  * that O(n log n) for words of any length.
  */
 export class BytePairEncoder {
-  /** Token of each byte, -1 where the vocabulary has none. */
-  private readonly byteToId: Int32Array
   private readonly pairs: PairTable
   private readonly cache = new Map<string, readonly number[]>()
 
   /**
-   * `vocab` maps spellings to ids; `merges` lists the pairs of spellings in the order they were learned. Throws a plain
-   * error where a merge names a spelling that is not in the vocabulary.
+   * Looks up a vocabulary of spellings with their ids, and the pairs of spellings in the order they were learned. Throws a
+   * plain error where a merge names a spelling that is not in the vocabulary.
    */
-  constructor(vocab: ReadonlyMap<string, number>, merges: readonly (readonly [string, string])[]) {
-    this.byteToId = Int32Array.from(BYTE_TO_CHAR, (char) => vocab.get(String.fromCharCode(char)) ?? -1)
-    this.pairs = new PairTable(merges.length)
+  static compile(
+    vocab: ReadonlyMap<string, number>,
+    merges: readonly (readonly [string, string])[],
+  ): { byteTokens: Int32Array; merges: Int32Array } {
+    const byteTokens = Int32Array.from(BYTE_TO_CHAR, (char) => vocab.get(String.fromCharCode(char)) ?? -1)
+    const pairs = PairTable.forMerges(merges.length)
     merges.forEach(([left, right], rank) => {
       const [a, b, joined] = [vocab.get(left), vocab.get(right), vocab.get(left + right)]
       if (a === undefined || b === undefined || joined === undefined) {
         throw new Error(`merge ${rank} (${JSON.stringify([left, right])}) names a token that is not in the vocabulary`)
       }
-      this.pairs.add(a, b, rank, joined)
+      pairs.add(a, b, rank, joined)
     })
+    return { byteTokens, merges: pairs.data }
+  }
+
+  /** `byteToId` has the token of each byte, -1 where there is none; both are as {@link compile} makes them. */
+  constructor(
+    private readonly byteToId: Int32Array,
+    merges: Int32Array,
+  ) {
+    this.pairs = new PairTable(merges)
   }
 
   /** Whether every byte has a token of its own. */
@@ -98,7 +108,7 @@ export class BytePairEncoder {
   }
 }
 
-/** Hash table from a pair of ids to the merge's rank and result; open addressing in flat arrays. */
+/** Hash table from a pair of ids to the merge's rank and result; open addressing in four flat arrays, one after another. */
 class PairTable {
   readonly ranks: Int32Array
   readonly joined: Int32Array
@@ -106,14 +116,20 @@ class PairTable {
   private readonly rights: Int32Array
   private readonly mask: number
 
-  constructor(entries: number) {
+  /** An empty table with room for so many merges. */
+  static forMerges(count: number): PairTable {
     let size = 16
-    while (size < entries * 2) size *= 2
+    while (size < count * 2) size *= 2
+    return new PairTable(new Int32Array(4 * size).fill(-1, 0, size))
+  }
+
+  constructor(readonly data: Int32Array) {
+    const size = data.length / 4
     this.mask = size - 1
-    this.lefts = new Int32Array(size).fill(-1)
-    this.rights = new Int32Array(size)
-    this.ranks = new Int32Array(size)
-    this.joined = new Int32Array(size)
+    this.lefts = data.subarray(0, size)
+    this.rights = data.subarray(size, 2 * size)
+    this.ranks = data.subarray(2 * size, 3 * size)
+    this.joined = data.subarray(3 * size)
   }
 
   private slot(left: number, right: number): number {

@@ -2,7 +2,9 @@ import { readFile, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { createError, type ErrorCode } from '../errors.js'
+import { type CompiledTokenizer, compileTokenizer } from './compiled.js'
 import { GgufError, readGgufText } from './gguf.js'
+import { keep, placeOf, readKept } from './kept.js'
 import { TextModelOf } from './model.js'
 import { ChatTemplate } from './template.js'
 import { checkTokenizerFile } from './tokenizer-file.js'
@@ -96,8 +98,8 @@ function namedTokens(config: Fields | undefined): Map<string, string> {
 
 /** What a checkpoint says of text, wherever it keeps it. */
 interface Sources {
-  /** Content of `tokenizer.json`, and where it was found. */
-  readonly tokenizer: Fields | undefined
+  readonly tokenizer: CompiledTokenizer | undefined
+  /** Where it was found. */
   readonly tokenizerFile: string
   readonly tokenizerConfig: Fields | undefined
   readonly configFile: string
@@ -107,17 +109,49 @@ interface Sources {
   readonly endTokens: readonly number[]
 }
 
-async function readFolder(folder: string): Promise<Sources> {
-  const [tokenizer, config, jinja, modelText, generationText] = await Promise.all(
-    ['tokenizer.json', 'tokenizer_config.json', 'chat_template.jinja', 'config.json', 'generation_config.json'].map(
-      (name) => readText(folder, name),
+/** A file's tokenizer, parsed, and what else the file says of text. */
+interface Parsed<T> {
+  readonly tokenizer: Fields | undefined
+  readonly rest: T
+}
+
+/** Compiles the tokenizer that `source` holds, or takes the copy kept in `folder`; keeps one there for the next time. */
+async function compiled<T>(
+  source: string,
+  folder: string | undefined,
+  parse: () => Promise<Parsed<T>>,
+): Promise<{ tokenizer: CompiledTokenizer | undefined; rest: T }> {
+  const place = folder === undefined ? undefined : await placeOf(folder, source)
+  const kept = place && (await readKept(place))
+  if (kept !== undefined) return { tokenizer: kept.tokenizer, rest: kept.rest as T }
+  const parsed = await parse()
+  if (parsed.tokenizer === undefined) return { tokenizer: undefined, rest: parsed.rest }
+  const name = basename(source)
+  // A large vocabulary takes tenths of a second: give way to other work between the steps.
+  await setImmediate()
+  const file = inFile('INVALID_TOKENIZER', name, () => checkTokenizerFile(parsed.tokenizer))
+  await setImmediate()
+  const result = { tokenizer: inFile('INVALID_TOKENIZER', name, () => compileTokenizer(file)), rest: parsed.rest }
+  if (folder !== undefined && place !== undefined) await keep(folder, source, place, result)
+  return result
+}
+
+async function readFolder(folder: string, cache: string | undefined): Promise<Sources> {
+  const [config, jinja, modelText, generationText] = await Promise.all(
+    ['tokenizer_config.json', 'chat_template.jinja', 'config.json', 'generation_config.json'].map((name) =>
+      readText(folder, name),
     ),
   )
   const model = parse('INVALID_CHECKPOINT', 'config.json', modelText)
   const generation = parse('INVALID_CHECKPOINT', 'generation_config.json', generationText)
+  const tokenizerFile = 'tokenizer.json'
+  const { tokenizer } = await compiled(join(folder, tokenizerFile), cache, async () => ({
+    tokenizer: parse('INVALID_TOKENIZER', tokenizerFile, await readText(folder, tokenizerFile)),
+    rest: undefined,
+  }))
   return {
-    tokenizer: parse('INVALID_TOKENIZER', 'tokenizer.json', tokenizer),
-    tokenizerFile: 'tokenizer.json',
+    tokenizer,
+    tokenizerFile,
     tokenizerConfig: parse('INVALID_TOKENIZER', 'tokenizer_config.json', config),
     configFile: 'tokenizer_config.json',
     jinja,
@@ -129,37 +163,36 @@ async function readFolder(folder: string): Promise<Sources> {
   }
 }
 
-async function readGguf(path: string): Promise<Sources> {
+async function readGguf(path: string, cache: string | undefined): Promise<Sources> {
   const file = basename(path)
-  try {
-    const { tokenizerJson, tokenizerConfig, endTokens } = await readGgufText(path)
-    const none = { jinja: undefined, model: undefined }
-    return { tokenizer: tokenizerJson, tokenizerFile: file, tokenizerConfig, configFile: file, endTokens, ...none }
-  } catch (error) {
-    if (!(error instanceof GgufError))
-      throw createError('READ_FAILED', `${file} cannot be read: ${message(error)}`, { cause: error })
-    throw createError('INVALID_TOKENIZER', `${file}: ${error.message}`, { cause: error })
-  }
+  const { tokenizer, rest } = await compiled(path, cache, async () => {
+    try {
+      const { tokenizerJson, ...rest } = await readGgufText(path)
+      return { tokenizer: tokenizerJson, rest }
+    } catch (error) {
+      if (!(error instanceof GgufError))
+        throw createError('READ_FAILED', `${file} cannot be read: ${message(error)}`, { cause: error })
+      throw createError('INVALID_TOKENIZER', `${file}: ${error.message}`, { cause: error })
+    }
+  })
+  return { tokenizer, tokenizerFile: file, configFile: file, jinja: undefined, model: undefined, ...rest }
 }
 
 /**
  * Reads what a checkpoint says about text: a folder, or a GGUF file with everything inside. `tokenizer.json` may be missing
  * (ids still work, text does not), and so may the template (`chat_template.jinja`, else `chat_template` in
  * `tokenizer_config.json`). What is there but broken is refused with `INVALID_TOKENIZER`, naming the file and the defect.
+ * With a cache folder, a large tokenizer is read once and found there, compiled, from then on.
  */
-export async function loadText(path: string): Promise<TextModel> {
+export async function loadText(path: string, cacheFolder?: string): Promise<TextModel> {
   const isFile = await stat(path).then(
     (found) => found.isFile(),
     () => false,
   )
-  const from = isFile ? await readGguf(path) : await readFolder(path)
-  const { tokenizer: parsed, tokenizerFile, tokenizerConfig, configFile, jinja, model } = from
+  const from = await (isFile ? readGguf(path, cacheFolder) : readFolder(path, cacheFolder))
+  const { tokenizerFile, tokenizerConfig, configFile, jinja, model } = from
   const warnings: string[] = []
-  // A large vocabulary takes tenths of a second: give way to other work between the steps.
-  await setImmediate()
-  const file = parsed && inFile('INVALID_TOKENIZER', tokenizerFile, () => checkTokenizerFile(parsed))
-  await setImmediate()
-  const tokenizer = file && inFile('INVALID_TOKENIZER', tokenizerFile, () => new Tokenizer(file))
+  const tokenizer = from.tokenizer && inFile('INVALID_TOKENIZER', tokenizerFile, () => new Tokenizer(from.tokenizer!))
   if (tokenizer === undefined) warnings.push('no tokenizer.json: only token ids can be used, not text')
   else if (!tokenizer.complete)
     warnings.push(`${tokenizerFile} has no token for some bytes: they are dropped from prompts`)

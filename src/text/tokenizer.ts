@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises'
 import { BytePairEncoder } from './bpe.js'
-import { bytesOfToken } from './bytes.js'
+import type { CompiledTokenizer } from './compiled.js'
 import { StreamDetokenizer } from './detokenize.js'
-import type { AddedToken, TokenizerFile } from './tokenizer-file.js'
+import type { AddedToken } from './tokenizer-file.js'
 import { createSplitter, type Splitter } from './split.js'
 import { Str } from './str.js'
 import type { Detokenizer, EncodeOptions, RenderedPrompt } from './types.js'
@@ -16,7 +16,7 @@ const MARKERS = /^<\/?(think|tool_call|tool_response)>$/
 /** Milliseconds that encoding may keep the thread. */
 const SLICE_MS = 8
 /**
- * A byte-level BPE tokenizer from a checked `tokenizer.json`. Normalising and splitting are `@huggingface/tokenizers`'; the
+ * A byte-level BPE tokenizer from a compiled `tokenizer.json`. Normalising and splitting are `@huggingface/tokenizers`'; the
  * merging is ours, which loads in a fraction of the time and can give way to other work. Added tokens are found here too,
  * so that text from requests can be encoded without finding any.
  */
@@ -27,22 +27,21 @@ export class Tokenizer {
   private readonly encoder: BytePairEncoder
   private readonly spellings: RegExp | undefined
   private readonly added: ReadonlyMap<string, AddedToken>
-  private readonly tokens: (string | undefined)[] = []
-  private readonly bytes: (Uint8Array | undefined)[] = []
+  private readonly bytes: Uint8Array
+  private readonly ends: Int32Array
   private readonly control = new Set<number>()
 
   /** Throws a plain error that names what the file asks for and this tokenizer does not do. */
-  constructor(file: TokenizerFile) {
-    this.splitter = createSplitter(file.normalizer, file.preTokenizer)
-    this.encoder = new BytePairEncoder(file.vocab, file.merges)
-    for (const [token, id] of file.vocab) this.tokens[id] = token
-    for (const { id, content, special } of file.added) {
-      this.tokens[id] = content
-      this.bytes[id] = Buffer.from(content, 'utf8')
+  constructor({ normalizer, preTokenizer, added, bytes, ends, byteTokens, merges }: CompiledTokenizer) {
+    this.splitter = createSplitter(normalizer, preTokenizer)
+    this.encoder = new BytePairEncoder(byteTokens, merges)
+    for (const { id, content, special } of added) {
       if (special && !MARKERS.test(content)) this.control.add(id)
     }
-    this.size = this.tokens.length
-    this.added = new Map(file.added.map((token) => [token.content, token]))
+    this.bytes = bytes
+    this.ends = ends
+    this.size = ends.length
+    this.added = new Map(added.map((token) => [token.content, token]))
     this.spellings = alternatives([...this.added.keys()])
   }
 
@@ -128,10 +127,9 @@ export class Tokenizer {
   /** Bytes of an id as an answer shows them; undefined for control tokens (unless `special`) and for ids without a token. */
   private bytesOf(id: number, special: boolean): Uint8Array | undefined {
     if (!special && this.control.has(id)) return undefined
-    const known = this.bytes[id]
-    if (known !== undefined) return known
-    const token = this.tokens[id]
-    return token === undefined ? undefined : (this.bytes[id] = bytesOfToken(token))
+    const end = this.ends[id] ?? 0
+    const start = id === 0 ? 0 : (this.ends[id - 1] ?? 0)
+    return end > start ? this.bytes.subarray(start, end) : undefined
   }
 
   detokenizer(special: boolean): Detokenizer {
