@@ -1,8 +1,7 @@
 import { once } from 'node:events'
-import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, rm, writeFile } from 'node:fs/promises'
 import { createServer as createHttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import {
@@ -15,6 +14,7 @@ import {
 } from '../../src/index.js'
 import { fixture } from '../helpers/fixtures.js'
 import { readGolden } from '../helpers/golden.js'
+import { temporaryFolder } from '../helpers/temporary.js'
 
 const greedy = { temperature: 0, ignoreEos: true }
 
@@ -170,8 +170,7 @@ t.test('loading: progress, warnings, options and what is wrong with them', async
 })
 
 t.test('models that are not there or not whole', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'maple-'))
-  t.teardown(() => rm(folder, { recursive: true }))
+  const folder = await temporaryFolder()
   await t.rejects(Maple.load(folder), { name: 'ModelError', code: 'MODEL_NOT_FOUND' })
   await t.rejects(Maple.load(join(folder, 'absent')), { code: 'MODEL_NOT_FOUND' })
   await cp(fixture('tiny-hf-sharded'), folder, { recursive: true })
@@ -252,8 +251,7 @@ t.test('a name on the hub is looked up there', async (t) => {
   }).listen(0, '127.0.0.1')
   await once(hub, 'listening')
   t.teardown(() => hub.close())
-  const cache = await mkdtemp(join(tmpdir(), 'maple-'))
-  t.teardown(() => rm(cache, { recursive: true }))
+  const cache = await temporaryFolder()
   const env = { HF_ENDPOINT: `http://127.0.0.1:${(hub.address() as AddressInfo).port}`, HF_HUB_CACHE: cache }
   await t.rejects(Maple.load('org/absent', { env }), { name: 'HubError', code: 'HUB_NOT_FOUND' })
   t.match(asked[0], /org\/absent/)

@@ -1,9 +1,7 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { chromium, type BrowserContext } from 'playwright-core'
 import type { Test } from 'tap'
+import { temporaryFolder } from './temporary.js'
 
 const PLACES = [
   process.env.CHROMIUM_PATH ?? '',
@@ -25,7 +23,7 @@ export async function browse(
   t: Test,
   options: { width: number; height: number; dark?: boolean },
 ): Promise<BrowserContext> {
-  const profile = await mkdtemp(join(tmpdir(), 'maple-browser-'))
+  const profile = await temporaryFolder()
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: chromiumPath ?? '',
     args: FLAGS,

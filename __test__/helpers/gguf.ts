@@ -1,6 +1,6 @@
-import { mkdtemp, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { temporaryFolder } from './temporary.js'
 
 /** A value with the type it is written as. */
 export type GgufValue =
@@ -54,7 +54,7 @@ export function ggufBytes(
 
 /** Writes a file into a fresh folder and returns its path. */
 export async function ggufFile(bytes: Buffer): Promise<string> {
-  const path = join(await mkdtemp(join(tmpdir(), 'maple-gguf-')), 'model.gguf')
+  const path = join(await temporaryFolder(), 'model.gguf')
   await writeFile(path, bytes)
   return path
 }

@@ -1,10 +1,10 @@
-import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { BYTE_TO_CHAR } from '../../src/text/bytes.js'
 import { loadText } from '../../src/text/load.js'
 import type { TextModel } from '../../src/text/types.js'
+import { temporaryFolder } from './temporary.js'
 
 export const fixtures = fileURLToPath(new URL('../fixtures/', import.meta.url))
 
@@ -53,8 +53,7 @@ export function byteTokenizer(more: object = {}): object {
 
 /** A folder in the system's temporary directory with these files; objects are written as JSON. */
 export async function folderOf(files: Readonly<Record<string, unknown>>): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'maple-text-'))
-  await mkdir(folder, { recursive: true })
+  const folder = await temporaryFolder()
   for (const [name, content] of Object.entries(files)) {
     await writeFile(join(folder, name), typeof content === 'string' ? content : JSON.stringify(content))
   }
