@@ -11,7 +11,10 @@ import { hello, parseEvents, until } from '../helpers/http.js'
 
 const chat = '/v1/chat/completions'
 
-async function start(model: FakeModel, values: { shutdownGrace?: number; port?: number } = {}) {
+async function start(
+  model: FakeModel,
+  values: { shutdownGrace?: number; port?: number; keepAliveInterval?: number } = {},
+) {
   const app = createApp(model, createConfig({ values: { host: '127.0.0.1', port: 0, ...values } }))
   const running = await listen(app)
   const post = (body: object) => fetch(running.url + chat, { method: 'POST', body: JSON.stringify(body) })
@@ -46,6 +49,33 @@ t.test('draining: the running answer finishes, the waiting and the new are turne
   t.equal(events.map((event) => event.choices[0].delta.content ?? '').join(''), 'ab')
   t.equal(await closing, true)
   await t.rejects(post(hello))
+})
+
+t.test('draining: a waiting stream that has been sent a byte is still answered', async (t) => {
+  const model = new FakeModel()
+  let release = false
+  model.script = function* () {
+    while (!release) yield { type: 'wait', ms: 1 }
+    yield { type: 'content', text: 'b' }
+  }
+  const { state, running, post } = await start(model, { keepAliveInterval: 0.02 })
+  const first = post({ ...hello, stream: true })
+  await until(() => state.queue.active === 1)
+  const second = post({ ...hello, stream: true })
+  const unsent = post(hello)
+  await until(() => state.queue.depth === 2)
+  // The headers are here with the first comment.
+  const waiting = await second
+  const closing = running.close()
+  t.equal((await unsent).status, 503)
+  t.equal(state.queue.depth, 1)
+  release = true
+  for (const res of [await first, waiting]) {
+    const { events, done } = parseEvents(await res.text())
+    t.ok(done)
+    t.equal(events.map((event) => event.choices[0].delta.content ?? '').join(''), 'b')
+  }
+  t.equal(await closing, true)
 })
 
 t.test('an answer that outlives the grace time is cut off', async (t) => {

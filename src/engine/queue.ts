@@ -16,6 +16,7 @@ export interface Slot {
 }
 
 interface Waiter {
+  readonly isCommitted: () => boolean
   grant(): void
   fail(error: unknown): void
 }
@@ -48,9 +49,10 @@ export class RequestQueue {
 
   /**
    * Waits for a slot. Rejects with `ENGINE_OVERLOADED` when the queue is full or the wait took too long, with the
-   * signal's reason when it aborts, and with the error given to {@link close} from then on.
+   * signal's reason when it aborts, and with the error given to {@link close} from then on: unless `isCommitted` then says
+   * that whoever waits can go nowhere else any more.
    */
-  acquire(signal?: AbortSignal): Promise<Slot> {
+  acquire(signal?: AbortSignal, isCommitted: () => boolean = () => false): Promise<Slot> {
     return new Promise((resolve, reject: (reason: unknown) => void) => {
       if (signal?.aborted) return reject(signal.reason)
       if (this.#closed) return reject(this.#closed)
@@ -70,6 +72,7 @@ export class RequestQueue {
         signal?.removeEventListener('abort', onAbort)
       }
       const waiter: Waiter = {
+        isCommitted,
         grant: () => {
           settle()
           resolve(this.#grant())
@@ -94,10 +97,10 @@ export class RequestQueue {
     })
   }
 
-  /** Turns everybody away who waits or comes later; those who run go on. */
+  /** Turns everybody away who comes later, or waits and can still go elsewhere; the others go on. */
   close(error: Error): void {
     this.#closed ??= error
-    for (const waiter of [...this.#waiting]) waiter.fail(error)
+    for (const waiter of [...this.#waiting]) if (!waiter.isCommitted()) waiter.fail(error)
   }
 
   /** Resolves when nobody runs (and so nobody waits). */

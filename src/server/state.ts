@@ -66,7 +66,7 @@ export class ServerState {
     }
   }
 
-  /** Turns new and waiting requests away; resolves when the last running one is over. */
+  /** Turns new requests away, and waiting ones that have not been sent a byte; resolves when the last of the others is over. */
   drain(): Promise<void> {
     this.#draining = true
     this.queue.close(shuttingDown())

@@ -52,7 +52,9 @@ export async function answer(state: ServerState, res: Response, signal: AbortSig
   let slot: Slot | undefined
   try {
     record.marks.queued = performance.now()
-    slot = await queue.acquire(signal)
+    // A stream that has been sent a comment while it waited cannot be tried on another server, so it keeps its place
+    // when this one stops.
+    slot = await queue.acquire(signal, () => stream?.opened ?? false)
     record.marks.granted = performance.now()
     if (stream) {
       stream.open()
