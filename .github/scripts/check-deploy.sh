@@ -10,7 +10,7 @@ command -v haproxy >/dev/null || { apt-get update -qq && apt-get install -y -qq 
 [ -x "$tools/actionlint" ] || GOBIN="$tools" go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.8
 
 echo '== HAProxy'
-MAPLE_LISTEN=127.0.0.1:9000 MAPLE_REPLICA_1=127.0.0.1:8001 MAPLE_REPLICA_2=127.0.0.1:8002 MAPLE_REPLICA_3=127.0.0.1:8003 \
+MAPLE_LISTEN=127.0.0.1:9000 MAPLE_SOCKET=/tmp/haproxy.sock MAPLE_REPLICA_1=127.0.0.1:8001 MAPLE_REPLICA_2=127.0.0.1:8002 MAPLE_REPLICA_3=127.0.0.1:8003 \
     haproxy -c -f deploy/haproxy.cfg
 echo '== systemd'
 systemd-analyze security --offline=yes --threshold=20 deploy/maple-cpu.service | tail -1

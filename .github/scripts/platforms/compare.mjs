@@ -1,0 +1,26 @@
+// Compares what probe.mjs found on a platform with what it found on this one: every answer must be the same, to the letter,
+// and the kernel set the one that the platform should have.
+//
+//   node compare.mjs NAME KERNEL-SET REFERENCE.json RESULT.json
+import { readFileSync } from 'node:fs'
+
+const [name, expectedIsa, ...files] = process.argv.slice(2)
+const [reference, result] = files.map((file) => JSON.parse(readFileSync(file, 'utf8')))
+if (result.error !== undefined) {
+  console.error(`${name}: ${result.error}`)
+  process.exit(1)
+}
+const { platform, arch, node, isa, isas, threads } = result.where
+console.log(`${name}: Node ${node} on ${platform}-${arch}, kernel set ${isa} of ${isas.join(', ')}, ${threads} threads`)
+if (isa !== expectedIsa) {
+  console.error(`${name}: expected the kernel set ${expectedIsa}`)
+  process.exitCode = 1
+}
+for (const [how, answer] of Object.entries(result.answers)) {
+  console.log(`  ${how} (${result.formats[how] ?? 'same model'}): ${JSON.stringify(answer)}`)
+  const expected = reference.answers[how]
+  if (answer === '' || answer !== expected) {
+    console.error(`${name}: expected ${JSON.stringify(expected)}, which ${reference.where.isa} answers here`)
+    process.exitCode = 1
+  }
+}
