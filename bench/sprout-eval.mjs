@@ -35,7 +35,9 @@ function read(file) {
 /** The answer without reasoning and end token; undefined where the reasoning never ends. */
 function answerOf(item, text) {
   if (item.thinking && !text.includes('</think>')) return undefined
-  const content = item.thinking ? text.slice(text.lastIndexOf('</think>') + '</think>'.length).replace(/^\n+/, '') : text
+  const content = item.thinking
+    ? text.slice(text.lastIndexOf('</think>') + '</think>'.length).replace(/^\n+/, '')
+    : text
   return content.replace(/<\|(im_end|endoftext)\|>$/, '')
 }
 
