@@ -5,6 +5,9 @@ import t, { type Test } from 'tap'
 import { resolveModel } from '../../src/hub/index.js'
 import { FakeHub, shardedRepo } from './fake-hub.js'
 
+// Waits are the machine's: how busy it is must not decide.
+t.setTimeout(180_000)
+
 /** Mounts a small file system in memory, or says why not. */
 function mount(t: Test, folder: string, options: string): boolean {
   mkdirSync(folder, { recursive: true })

@@ -7,6 +7,9 @@ import t, { type Test } from 'tap'
 import { type ResolveOptions, resolveModel } from '../../src/hub/index.js'
 import { type Fault, FakeHub, type SeenRequest, sha256 } from './fake-hub.js'
 
+// Waits are the machine's: how busy it is must not decide.
+t.setTimeout(180_000)
+
 const weights = createHash('shake256', { outputLength: 3_000_000 }).update('weights').digest()
 const files = { 'config.json': Buffer.from('{"model_type":"maple"}'), 'model.safetensors': weights }
 

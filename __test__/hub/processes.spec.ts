@@ -51,7 +51,7 @@ t.test('killed at random points, the next start goes on where it ended', async (
   const { hub, env, blobs } = await setUp(t)
   hub.misbehave = (request) => (request.server === 'content' ? { slowMs: 10 } : undefined)
   let killed = 0
-  for (let round = 0; round < 12; round++) {
+  for (let round = 0; round < 20; round++) {
     const { child, ended } = start(env)
     // Counted from the first bytes: how long a process takes to start does not matter.
     const before = hub.requests.length

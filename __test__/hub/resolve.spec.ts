@@ -5,6 +5,9 @@ import { resolveModel } from '../../src/hub/index.js'
 import type { ResolveOptions } from '../../src/hub/index.js'
 import { FakeHub, gitHash, sha256, shardedRepo } from './fake-hub.js'
 
+// Waits are the machine's: how busy it is must not decide.
+t.setTimeout(180_000)
+
 const needed = [
   'chat_template.jinja',
   'config.json',

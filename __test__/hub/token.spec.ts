@@ -4,6 +4,9 @@ import t, { type Test } from 'tap'
 import { type ResolveOptions, resolveModel } from '../../src/hub/index.js'
 import { type Fault, FakeHub, type SeenRequest, shardedRepo } from './fake-hub.js'
 
+// Waits are the machine's: how busy it is must not decide.
+t.setTimeout(180_000)
+
 const token = 'hf_verySecretToken123'
 
 async function setUp(t: Test) {

@@ -239,11 +239,18 @@ t.test('health: ok, loading, failed', async (t) => {
     t,
     pending,
     { modelPath: 'some/repo' },
-    { progress: () => ({ loadedBytes: 5, totalBytes: 9 }) },
+    { progress: () => ({ phase: 'load', loadedBytes: 5, totalBytes: 9 }) },
   )
   const res = await fetch(`${loading.url}/health`)
   t.equal(res.status, 200)
-  t.match(await res.json(), { status: 'loading', model_path: 'some/repo', loaded_bytes: 5, total_bytes: 9, active: 0 })
+  t.match(await res.json(), {
+    status: 'loading',
+    model_path: 'some/repo',
+    phase: 'load',
+    loaded_bytes: 5,
+    total_bytes: 9,
+    active: 0,
+  })
   t.equal((await fetch(`${loading.url}/v1/models`)).status, 200)
   const early = await loading.post('/v1/chat/completions', hello)
   t.equal(early.status, 503)

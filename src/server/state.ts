@@ -6,6 +6,7 @@ import type { ServedModel } from './model.js'
 
 /** How far a load is, in bytes. */
 export interface LoadProgress {
+  readonly phase: 'download' | 'convert' | 'load'
   readonly loadedBytes: number
   readonly totalBytes: number
 }

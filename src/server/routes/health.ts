@@ -15,8 +15,8 @@ export function health(state: ServerState): RequestHandler {
     } else if (now.status === 'ok') {
       res.json({ status: 'ok', model, ...describe(now.model.info), ...common })
     } else if (now.status === 'loading') {
-      const { loadedBytes = 0, totalBytes = 0 } = state.progress() ?? {}
-      const progress = { loaded_bytes: loadedBytes, total_bytes: totalBytes }
+      const { phase = null, loadedBytes = 0, totalBytes = 0 } = state.progress() ?? {}
+      const progress = { phase, loaded_bytes: loadedBytes, total_bytes: totalBytes }
       res.json({ status: 'loading', model, model_path: config.modelPath, ...progress, ...common })
     } else {
       const message = now.error instanceof Error ? now.error.message : String(now.error)
