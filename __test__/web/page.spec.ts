@@ -281,7 +281,7 @@ t.test('a phone: no sideways scrolling, everything reached by keyboard', { skip 
 t.test('while the model loads, the page says so and keeps the draft', { skip }, async (t) => {
   let ready: (model: FakeModel) => void = () => {}
   const model = new Promise<FakeModel>((resolve) => (ready = resolve))
-  const { url } = await serve(t, model, {}, { progress: () => ({ loadedBytes: 25, totalBytes: 100 }) })
+  const { url } = await serve(t, model, {}, { progress: () => ({ phase: 'load', loadedBytes: 25, totalBytes: 100 }) })
   const page = await (await browse(t, { width: 800, height: 600 })).newPage()
   await page.goto(url)
   await page.locator('#banner >> text=25 %').waitFor()
