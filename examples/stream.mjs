@@ -8,7 +8,7 @@ const openai = new OpenAI({
 
 const stream = await openai.chat.completions.create({
   model: 'maple-preview',
-  messages: [{ role: 'user', content: 'What is the capital of France?' }],
+  messages: [{ role: 'user', content: 'What is 17 * 23?' }],
   temperature: 0,
   stream: true,
   stream_options: { include_usage: true },

@@ -4,19 +4,18 @@ import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
-const paris = 'The capital of France is Paris.'
 const weather = /get_weather\(.*Lagos.*\)[^]*25\b.*sunny/
 
 const expected = {
   'curl.sh':
-    /maple-preview[^]*"content":"The capital of France is Paris\."[^]*data: \[DONE\][^]*"tool_calls"[^]*"text":" P/,
-  'stream.mjs': /The capital of France is Paris\.[^]*\d+ tokens/,
+    /maple-preview[^]*"content":"The capital of France is Paris\."[^]*data: \[DONE\][^]*"tool_calls"[^]*"text":" Paris/,
+  'stream.mjs': /17 \* 23 = 391[^]*\d+ tokens/,
   'tools.mjs': weather,
   'chat.py': /> What is the capital of France\?\nThe capital of France is Paris\.\n> What about Italy\?\n.*Rome/,
   'litellm_chat.py': /\(.*Paris.*\)\nThe capital of France is Paris\.\n\d+ tokens/,
   'ai-sdk.mjs': weather,
   'langchain.mjs': /The capital of France is Paris\.\nThe capital of Japan is Tokyo\./,
-  'in-process.ts': paris,
+  'in-process.ts': '17 * 23 = 391',
 }
 
 /** Fenced blocks of the README that are whole programs, by the name of a file that would hold them. */
@@ -45,7 +44,7 @@ export function stageExamples(folder, url) {
     .map((name) => ({ file: join('examples', name), output: expected[name] }))
   for (const { name, code } of readmePrograms()) {
     writeFileSync(join(place, name), code.replaceAll('http://localhost:8000', url))
-    programs.push({ file: join('examples', name), output: name.endsWith('.sh') ? /data: \[DONE\]/ : /Paris/ })
+    programs.push({ file: join('examples', name), output: name.endsWith('.sh') ? /data: \[DONE\]/ : /391/ })
   }
   for (const { file, output } of programs) if (!output) throw new Error(`${file}: say in examples.mjs what it prints`)
   return programs
