@@ -94,7 +94,9 @@ t.test('exit codes and messages', async (t) => {
   const cases: [string, string[], number, RegExp, { status?: number; script?: (string | number)[] }?][] = [
     ['no command', [], 2, /--help/],
     ['unknown command', ['xyzzy'], 2, /xyzzy/],
-    ['unknown flag', ['run', 'x', '--fly'], 2, /fly/],
+    ['misspelt command', ['serv'], 2, /no such command\. Did you mean serve\? See maple-cpu --help\./],
+    ['a prompt without quotes', ['run', 'Why', 'not'], 2, /not\. A prompt of several words goes in quotes/],
+    ['unknown flag', ['run', 'x', '--fly'], 2, /fly\. See maple-cpu run --help\./],
     ['bad setting', ['run', 'x', ...url, '--temperature', 'hot'], 2, /--temperature.*hot/],
     ['bad seed', ['run', 'x', ...url, '--seed', '1.5'], 2, /--seed/],
     ['bad url', ['run', 'x', '--url', 'ftp://x'], 2, /--url/],

@@ -18,6 +18,7 @@ function toOption(setting: Setting): Options {
     type: 'string',
     describe: `${about} [${env}]`,
     requiresArg: !isSwitch(setting),
+    group: 'Settings, as flags or as variables:',
     ...(fallback === undefined ? {} : { defaultDescription: fallback }),
     // A switch may stand alone: `--strict-model` means yes.
     ...(isSwitch(setting) ? { coerce: (text: string | undefined) => (text === '' ? 'true' : text) } : {}),
