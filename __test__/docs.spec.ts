@@ -63,8 +63,8 @@ t.test('commands, flags, scripts and variables in the documents exist', (t) => {
   )
   for (const page of pages) {
     const text = read(page)
-    for (const [, name = ''] of text.matchAll(/`(?:npx )?maple-cpu ([a-z]+)|^(?:.*\| )?npx maple-cpu ([a-z]+)/gm))
-      if (name !== '') t.ok(commands.includes(`${name}Module`), `${page}: maple-cpu ${name}`)
+    for (const [, quoted, plain] of text.matchAll(/`maple-cpu ([a-z]+)|^(?:.*\| )?maple-cpu ([a-z]+) ?(?:"|--|$)/gm))
+      t.ok(commands.includes(`${quoted ?? plain}Module`), `${page}: maple-cpu ${quoted ?? plain}`)
     for (const [, name = ''] of text.matchAll(/npm run ([\w:]+)/g)) t.ok(name in scripts, `${page}: npm run ${name}`)
     for (const [line] of text.matchAll(/^.*maple-cpu.*$/gm))
       for (const [, name = ''] of line.matchAll(/ --([a-z-]+)/g))
