@@ -127,8 +127,18 @@ export const settings = Object.freeze({
     alias: 'MAPLE_TORCH_THREADS',
   }),
   apiKey: optional('MAPLE_API_KEY', anyText, 'key that the server asks for, or that is sent to it'),
-  maxNewTokens: setting('MAPLE_MAX_NEW_TOKENS', count, '4096', 'tokens an answer may have, unless a request says (max_tokens)'),
-  maxNewTokensLimit: setting('MAPLE_MAX_NEW_TOKENS_LIMIT', count, '32768', 'tokens an answer may have, whatever a request says'),
+  maxNewTokens: setting(
+    'MAPLE_MAX_NEW_TOKENS',
+    count,
+    '4096',
+    'tokens an answer may have, unless a request says (max_tokens)',
+  ),
+  maxNewTokensLimit: setting(
+    'MAPLE_MAX_NEW_TOKENS_LIMIT',
+    count,
+    '32768',
+    'tokens an answer may have, whatever a request says',
+  ),
   maxPromptTokens: setting('MAPLE_MAX_PROMPT_TOKENS', count, '65536', 'longest prompt that is accepted'),
   temperature: setting(
     'MAPLE_TEMPERATURE',
@@ -142,7 +152,12 @@ export const settings = Object.freeze({
     '0.95',
     'top_p, unless a request says',
   ),
-  topK: setting('MAPLE_TOP_K', integer(-1, Number.MAX_SAFE_INTEGER), '20', 'top_k, unless a request says; 0 or -1 turns it off'),
+  topK: setting(
+    'MAPLE_TOP_K',
+    integer(-1, Number.MAX_SAFE_INTEGER),
+    '20',
+    'top_k, unless a request says; 0 or -1 turns it off',
+  ),
   enableThinking: setting(
     'MAPLE_ENABLE_THINKING',
     boolean,
