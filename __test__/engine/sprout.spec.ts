@@ -57,7 +57,7 @@ t.test('it thinks, answers and calls a tool', async (t) => {
     model.complete({ messages: [{ role: 'user', content }], temperature: 0, ...more })
 
   const product = await ask('What is 17 * 23? Answer with just the number.')
-  t.match(product.message.reasoningContent ?? "", /17 \* 3/)
+  t.match(product.message.reasoningContent ?? '', /17 \* 3/)
   t.equal(product.message.content, '391')
 
   const hello = await ask('Say hello in French.', { enableThinking: false })
@@ -72,6 +72,7 @@ t.test('it thinks, answers and calls a tool', async (t) => {
 
   const capital = await model.tokenizePrompt('The capital of France is')
   const tokens: number[] = []
-  for await (const event of model.generate(capital, { temperature: 0 })) if (event.token !== undefined) tokens.push(event.token)
+  for await (const event of model.generate(capital, { temperature: 0 }))
+    if (event.token !== undefined) tokens.push(event.token)
   t.match(model.detokenize(tokens), /^ Paris/)
 })
