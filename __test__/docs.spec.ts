@@ -61,15 +61,18 @@ t.test('commands, flags, scripts and variables in the documents exist', (t) => {
   const variables = new Set(
     Object.values(settings as Record<string, Setting>).flatMap(({ env, alias }) => [env, alias]),
   )
+  // The compose file and the balancer have variables of their own.
+  const deploy = read('deploy/compose.yaml') + read('deploy/haproxy.cfg')
   for (const page of pages) {
     const text = read(page)
     for (const [, quoted, plain] of text.matchAll(/`maple-cpu ([a-z]+)|^(?:.*\| )?maple-cpu ([a-z]+) ?(?:"|--|$)/gm))
       t.ok(commands.includes(`${quoted ?? plain}Module`), `${page}: maple-cpu ${quoted ?? plain}`)
     for (const [, name = ''] of text.matchAll(/npm run ([\w:]+)/g)) t.ok(name in scripts, `${page}: npm run ${name}`)
-    for (const [line] of text.matchAll(/^.*maple-cpu.*$/gm))
-      for (const [, name = ''] of line.matchAll(/ --([a-z-]+)/g))
+    for (const [, rest = ''] of text.matchAll(/maple-cpu (?:[a-z]+|COMMAND)\b([^`|\n]*)/g))
+      for (const [, name = ''] of rest.matchAll(/ --([a-z-]+)/g))
         t.ok(flags.has(name) || sources.includes(name) || name === 'help', `${page}: --${name}`)
-    for (const [name] of text.matchAll(/\bMAPLE_[A-Z_]+\b/g)) t.ok(variables.has(name), `${page}: ${name}`)
+    for (const [name] of text.matchAll(/\bMAPLE_[A-Z_]+\b/g))
+      t.ok(variables.has(name) || deploy.includes(name), `${page}: ${name}`)
   }
   t.end()
 })
