@@ -127,13 +127,22 @@ pub(crate) fn packed_size(source: &dyn Source) -> u64 {
     let matrices: u64 = MatrixSlot::all(config)
         .map(|slot| source.packed_bytes(slot))
         .sum();
-    // A dense head's screen is half of it at most; the header and the norms are small.
+    // The header and the norms are small.
     let head = if config.tied {
         MatrixSlot::Embedding
     } else {
         MatrixSlot::Head
     };
-    matrices + source.packed_bytes(head) / 2 + (16 << 20)
+    // A head of 16 bits and more gets a screen of eight.
+    let (rows, cols) = head.shape(config);
+    let eight_bits = (rows * cols) as u64;
+    let dense = source.packed_bytes(head) >= 2 * eight_bits;
+    let screen = if dense {
+        eight_bits + 8 * rows as u64
+    } else {
+        0
+    };
+    matrices + screen + (16 << 20)
 }
 
 /// The names of one checkpoint's copy.

@@ -1,14 +1,17 @@
 //! Checkpoints good and hostile, made on the fly, through the public door.
 
+mod allocations;
 mod gguf;
 mod gguf_hostile;
 mod gguf_maker;
 mod hf;
 mod hostile_config;
 mod hostile_files;
+mod hostile_layouts;
 mod hostile_packed;
 mod hostile_tensors;
 mod maker;
 mod mlx;
+mod mutations;
 mod packed;
 mod processes;
