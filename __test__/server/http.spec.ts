@@ -55,7 +55,7 @@ t.test('the key: before everything else, and only there', async (t) => {
 t.test('unknown paths and wrong methods', async (t) => {
   const { url, post } = await serve(t)
   for (const path of [
-    '/',
+    '/page',
     '/v1',
     '/v1/',
     '/v1/embeddings',
@@ -92,6 +92,7 @@ t.test('unknown paths and wrong methods', async (t) => {
     t.equal(res.headers.get('allow'), allow)
     if (method === 'HEAD') t.equal(res.status, 405)
     else t.match(await errorOf(res), { status: 405, code: 'method_not_allowed' }, `${method} ${path}`)
+    t.equal((await fetch(url + path, { method: 'OPTIONS' })).headers.get('allow'), allow, `OPTIONS ${path}`)
   }
   for (const path of ['/health', '/v1/models', '/v1/models/x']) {
     const [head, get] = [await fetch(url + path, { method: 'HEAD' }), await fetch(url + path)]

@@ -32,24 +32,11 @@ export function readCompletion(
 function readPrompt(prompt: CompletionBody['prompt'], vocabSize: number): string | Uint32Array {
   if (typeof prompt === 'string') return prompt
   const [first] = prompt
-  if (typeof first === 'string' || Array.isArray(first)) {
-    if (prompt.length > 1)
-      throw invalidRequest('prompt must be one prompt: a list of several is not supported', 'prompt')
-    if (first.length === 0) throw invalidRequest('prompt must not be empty', 'prompt')
-    return typeof first === 'string' ? first : readIds(first, vocabSize)
-  }
-  return readIds(prompt, vocabSize)
-}
-
-function readIds(list: readonly unknown[], vocabSize: number): Uint32Array {
-  const ids = new Uint32Array(list.length)
-  for (const [at, id] of list.entries()) {
-    if (typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id >= vocabSize) {
-      throw invalidRequest(`prompt[${at}] must be a token id from 0 to ${vocabSize - 1}`, 'prompt')
-    }
-    ids[at] = id
-  }
-  return ids
+  if (typeof first === 'string') return first
+  const list = (Array.isArray(first) ? first : prompt) as readonly number[]
+  const wrong = list.findIndex((id) => id >= vocabSize)
+  if (wrong !== -1) throw invalidRequest(`prompt[${wrong}] must be a token id from 0 to ${vocabSize - 1}`, 'prompt')
+  return Uint32Array.from(list)
 }
 
 /** Reads a whole answer into one `text_completion`. */

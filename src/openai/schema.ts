@@ -105,7 +105,7 @@ function paramOf(path: readonly string[], error: ErrorObject): string {
   if (root === 'messages' && index !== undefined) {
     if (field === 'role' || (field === 'content' && below.length > 0)) return fieldName([root, index])
   }
-  if (root === 'tool_choice' || root === 'response_format' || root === 'stop') return root
+  if (root === 'tool_choice' || root === 'response_format' || root === 'stop' || root === 'prompt') return root
   return fieldName(error.keyword === 'false schema' ? path.slice(0, -1) : path)
 }
 

@@ -12,11 +12,12 @@ import { requestId } from './middleware/request-id.js'
 import type { ServedModel } from './model.js'
 import { chatCompletions } from './routes/chat-completions.js'
 import { completions } from './routes/completions.js'
+import { apiDocument } from './routes/document.js'
 import { health } from './routes/health.js'
 import { metricsText } from './routes/metrics.js'
 import { getModel, listModels } from './routes/models.js'
-import { mount, routeNames, type Route } from './routes/route.js'
-import { chatPage } from './routes/web.js'
+import { mount, pathLookup, type Route } from './routes/route.js'
+import { pages } from './routes/web.js'
 import { ServerState, type LoadProgress } from './state.js'
 
 /** What an app may be given beside its model and settings. */
@@ -35,7 +36,7 @@ export interface App {
 
 /** Routes that ask for no key. */
 function publicRoutes(state: ServerState): readonly Route[] {
-  return [{ path: '/health', get: health(state) }, ...chatPage()]
+  return [{ path: '/health', get: health(state) }, { path: '/openapi.json', get: apiDocument(state) }, ...pages()]
 }
 
 /** Routes that ask for the key, if there is one, and are turned away when the server stops. */
@@ -60,12 +61,8 @@ export function createApp(model: ServedModel | Promise<ServedModel>, config: Con
   const app = express()
   app.disable('x-powered-by').disable('etag').enable('case sensitive routing')
 
-  app.use(
-    requestId,
-    observe(logger, metrics, routeNames([...open, watched, ...api])),
-    cors(config),
-    browserGuard(config),
-  )
+  const lookup = pathLookup([...open, watched, ...api])
+  app.use(requestId, observe(logger, metrics, lookup), cors(config, lookup), browserGuard(config))
   for (const route of open) mount(app, route)
   app.use(auth(config.apiKey))
   mount(app, watched)

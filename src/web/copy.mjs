@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 const here = fileURLToPath(new URL('.', import.meta.url))
 const out = fileURLToPath(new URL('../../dist/web/', import.meta.url))
 mkdirSync(`${out}vendor`, { recursive: true })
-for (const name of ['index.html', 'style.css', 'icon.svg']) cpSync(here + name, out + name)
+for (const name of ['index.html', 'style.css', 'icon.svg', 'docs.html', 'docs.css']) cpSync(here + name, out + name)
 const library = (specifier, name) => {
   const text = readFileSync(fileURLToPath(import.meta.resolve(specifier)), 'utf8')
   writeFileSync(`${out}vendor/${name}`, text.replace(/^\/\/# sourceMappingURL=.*$/m, ''))

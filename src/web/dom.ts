@@ -35,8 +35,8 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
 }
 
 /** Copies text and says so on the button for a moment. */
-export function copyButton(text: () => string): HTMLButtonElement {
-  const element: HTMLButtonElement = button('Copy', () => {
+export function copyButton(text: () => string, label = 'Copy'): HTMLButtonElement {
+  const element: HTMLButtonElement = button(label, () => {
     navigator.clipboard.writeText(text()).then(
       () => flash(element, 'Copied'),
       () => flash(element, 'Copying was refused'),

@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import type { Request, RequestHandler } from 'express'
 import type { Config } from '../../config.js'
 import { ApiError, invalidRequest } from '../../openai/errors.js'
+import type { PathInfo } from '../routes/route.js'
 
 type BrowserConfig = Pick<Config, 'allowedOrigins' | 'host' | 'apiKey'>
 
@@ -9,7 +10,7 @@ const METHODS = 'GET, HEAD, POST, OPTIONS'
 const DEFAULT_HEADERS = 'Authorization, Content-Type, X-Request-Id'
 
 /** What browsers need to call this server from other pages. OPTIONS is answered here, whatever the path and the key. */
-export function cors({ allowedOrigins }: BrowserConfig): RequestHandler {
+export function cors({ allowedOrigins }: BrowserConfig, lookup: (path: string) => PathInfo): RequestHandler {
   return (req, res, next) => {
     const { origin } = req.headers
     if (allowedOrigins.length > 0) {
@@ -26,7 +27,7 @@ export function cors({ allowedOrigins }: BrowserConfig): RequestHandler {
         }
       }
     }
-    if (req.method === 'OPTIONS') res.set('Allow', METHODS).status(204).end()
+    if (req.method === 'OPTIONS') res.set('Allow', lookup(req.path).allow).status(204).end()
     else next()
   }
 }

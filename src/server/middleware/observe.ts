@@ -2,6 +2,7 @@ import type { RequestHandler } from 'express'
 import type { Logger } from '../logger.js'
 import { CLIENT_GONE, type Metrics } from '../metrics.js'
 import { RequestRecord } from '../record.js'
+import type { PathInfo } from '../routes/route.js'
 
 /** Routes that machines ask every few seconds: their good answers are for `debug`. */
 const polled = new Set(['/health', '/metrics'])
@@ -10,10 +11,10 @@ const polled = new Set(['/health', '/metrics'])
  * Keeps a record of each request, and when it is over writes one line and counts it. The line has ids, counts, times and
  * fixed words; never what was asked or answered, nor headers.
  */
-export function observe(logger: Logger, metrics: Metrics, routeOf: (path: string) => string): RequestHandler {
+export function observe(logger: Logger, metrics: Metrics, lookup: (path: string) => PathInfo): RequestHandler {
   return (req, res, next) => {
     const { method, path } = req
-    const record = new RequestRecord(res.locals['requestId'] as string, method, routeOf(path))
+    const record = new RequestRecord(res.locals['requestId'] as string, method, lookup(path).name)
     res.locals['record'] = record
     res.once('close', () => {
       const complete = res.writableFinished

@@ -24,12 +24,25 @@ const HEADERS = {
   'Cross-Origin-Opener-Policy': 'same-origin',
 }
 
-/** Routes of the chat page: `/` and the files it is made of; none where the page was not built. */
-export function chatPage(): readonly Route[] {
+/** Paths of pages, by the file they are made of. */
+const PAGES: Readonly<Record<string, string>> = { 'index.html': '/', 'docs.html': '/docs' }
+
+/** Routes of the pages, `/` and `/docs`, and of the files they are made of; none where they were not built. */
+export function pages(): readonly Route[] {
   return files().flatMap((name) => {
     const own: Route = { path: `/${name}`, name: 'page', get: file(name) }
-    return name === 'index.html' ? [{ ...own, path: '/' }, own] : [own]
+    const path = PAGES[name]
+    return path === undefined ? [own] : [{ path, get: page(name) }, own]
   })
+}
+
+/** A page links its files by their names alone, so its path must not end with a slash where it has a name. */
+function page(name: string): RequestHandler {
+  const send = file(name)
+  return (req, res, next) => {
+    if (req.path.length > 1 && req.path.endsWith('/')) res.redirect(308, `..${req.path.slice(0, -1)}`)
+    else send(req, res, next)
+  }
 }
 
 function files(): string[] {
