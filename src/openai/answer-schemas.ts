@@ -216,8 +216,12 @@ export const healthSchema: JsonSchema = {
     object('The model is being loaded; requests get 503 model_loading.', {
       status: constant('loading', 'Not yet.'),
       ...healthHead,
-      loaded_bytes: count('Bytes done, of the download or of the load.'),
-      total_bytes: count('Bytes in all; 0 where this is not known.'),
+      phase: {
+        enum: ['download', 'convert', 'load', null],
+        description: 'What is being done; null where nothing is known yet.',
+      },
+      loaded_bytes: count('Bytes done of the phase.'),
+      total_bytes: count('Bytes of the phase in all; 0 where this is not known.'),
       ...healthTail,
     }),
   ],
