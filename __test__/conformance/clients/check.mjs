@@ -52,7 +52,11 @@ async function installPython() {
 }
 
 const python = join(work, 'venv', windows ? 'Scripts/python.exe' : 'bin/python')
-const node = join(work, 'node_modules/node/bin', windows ? 'node.exe' : 'node')
+/** Most clients ask for Node 22; npm brings one where this is older. */
+const node =
+  Number.parseInt(process.versions.node) >= 22
+    ? process.execPath
+    : join(work, 'node_modules/node/bin', windows ? 'node.exe' : 'node')
 const servers = []
 let aborted = 0
 let model
@@ -71,7 +75,8 @@ async function serve(app) {
 
 try {
   cpSync(here, work, { recursive: true })
-  if (!existsSync(node)) await run('npm', ['ci', '--loglevel=error', '--no-audit', '--no-fund'], installMinutes)
+  if (!existsSync(join(work, 'node_modules')))
+    await run('npm', ['ci', '--loglevel=error', '--no-audit', '--no-fund'], installMinutes)
   if (withPython && !existsSync(python)) await installPython()
 
   model = await Maple.load('sprout', { cacheFolder: false })
