@@ -1,9 +1,9 @@
 //! Every product on the shapes of the model, on every instruction set this CPU has, with one and two threads.
 //!
-//! `cargo bench -p kernels -- [--test] [--isa NAME] [FILTER]`. Weights are streamed through a buffer far larger than the
+//! `cargo bench -p kernels --bench products -- [--isa NAME] [FILTER]`. Weights are streamed through a buffer far larger than the
 //! caches that belong to a core, so one row of activations measures memory (GB/s, and the share of a plain read in the
-//! same run) and many rows measure the multiplier (GMAC/s, counted once for each plane). Best of several rounds. With `--test` each runs once, on
-//! little memory.
+//! same run) and many rows measure the multiplier (GMAC/s, counted once for each plane). Best of several
+//! rounds. With `--test`, or under `cargo test --benches`, each runs once, on little memory.
 
 use kernels::buffer::{Buffer, Plain};
 use kernels::layout::{GroupedLayout, ScaleFormat, int8_strip_bytes, ternary_strip_bytes};
@@ -222,19 +222,19 @@ fn best(threads: usize, rounds: usize, work: impl Fn(usize) + Sync) -> f64 {
 }
 
 fn main() {
-    let mut test = false;
+    let mut timed = std::env::args().any(|arg| arg == "--bench");
     let mut only = None;
     let mut filter = String::new();
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
-            "--test" => test = true,
             "--isa" => only = args.next(),
             "--bench" => {}
+            "--test" => timed = false,
             _ => filter = arg,
         }
     }
-    let (size, rounds) = if test { (1 << 20, 1) } else { (512 << 20, 3) };
+    let (size, rounds) = if timed { (512 << 20, 3) } else { (1 << 20, 1) };
     let memory = Memory::new(size);
     let scales = vec![1.0; 1 << 20];
     for isa in

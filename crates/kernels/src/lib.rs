@@ -22,6 +22,6 @@ mod stream;
 pub use dispatch::{Isa, Kernels, UnknownIsa};
 pub use layout::STRIP;
 pub use mat::{Dense, DenseData, Grouped, Int8Rows, Mat, ShapeError, Ternary};
-pub use product::strip_product;
+pub use product::{prefetch_strip, strip_product};
 pub use rows::{BLOCK, INT8_MAX, INT16_MAX, MAX_COLS, Precision, Rows, SUM_GROUP, SharedRows};
 pub use stream::read_stream;

@@ -1,5 +1,6 @@
 //! Weight matrices as the products see them: borrowed bytes in one of the at-rest forms.
 
+use crate::buffer::Plain;
 use crate::half::{bf16_to_f32, f16_to_f32};
 use crate::layout::{self, GroupedLayout, STRIP};
 use crate::rows::MAX_COLS;
@@ -167,6 +168,23 @@ impl<'a> Mat<'a> {
         }
     }
 
+    /// The bytes of a strip, without row scales; none where there is no such strip.
+    pub(crate) fn strip_bytes(&self, strip: usize) -> &'a [u8] {
+        let part = |bytes: &'a [u8], each: usize| {
+            let start = strip.saturating_mul(each).min(bytes.len());
+            &bytes[start..start.saturating_add(each).min(bytes.len())]
+        };
+        match self {
+            Mat::Ternary(m) => part(m.tiles, layout::ternary_strip_bytes(m.cols)),
+            Mat::Grouped(m) => part(m.data, m.layout.strip_bytes(m.cols)),
+            Mat::Int8(m) => part(m.data, layout::int8_strip_bytes(m.cols)),
+            Mat::Dense(m) => match m.data {
+                DenseData::Bf16(v) | DenseData::F16(v) => part(as_bytes(v), 2 * STRIP * m.cols),
+                DenseData::F32(v) => part(as_bytes(v), 4 * STRIP * m.cols),
+            },
+        }
+    }
+
     /// Checks that the parts have the lengths the shape asks for.
     pub fn check(&self) -> Result<(), ShapeError> {
         let (rows, cols) = (self.rows(), self.cols());
@@ -276,6 +294,11 @@ pub(crate) struct DenseStrip<'a> {
     pub rows: usize,
     pub cols: usize,
     pub data: DenseData<'a>,
+}
+
+fn as_bytes<T: Plain>(values: &[T]) -> &[u8] {
+    // SAFETY: plain numbers have no padding, and bytes need no alignment.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 
 fn strip_scales(scales: &[f32], strip: usize) -> &[f32; STRIP] {

@@ -1,5 +1,6 @@
 //! The one product: a strip of weights with some rows of activations.
 
+use crate::arch;
 use crate::dispatch::Kernels;
 use crate::layout::STRIP;
 use crate::mat::Mat;
@@ -62,5 +63,43 @@ pub fn strip_product(
         Mat::Int8(m) => by_precision!(int8, m.strip(strip)),
         // SAFETY: as above.
         Mat::Dense(m) => unsafe { (kernels.float.dense)(&m.strip(strip), x, idx, out) },
+    }
+}
+
+/// How much of a strip [`prefetch_strip`] asks for, in bytes: as far as the products prefetch ahead of themselves.
+const BEGINNING: usize = 8192;
+
+/// Asks for the beginning of a strip that will soon be multiplied, so that its memory arrives while something else is computed.
+/// A strip that `w` does not have is ignored.
+pub fn prefetch_strip(w: &Mat<'_>, strip: usize) {
+    let bytes = w.strip_bytes(strip);
+    for line in bytes[..bytes.len().min(BEGINNING)].chunks(64) {
+        arch::prefetch(line.as_ptr());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mat::{Dense, DenseData, Ternary};
+
+    #[test]
+    fn strips_that_are_not_there_are_no_error() {
+        let ternary = Mat::Ternary(Ternary {
+            rows: 65,
+            cols: 32,
+            tiles: &[0x55; 1024],
+            scales: &[1.0; 128],
+        });
+        let dense = Mat::Dense(Dense {
+            rows: 65,
+            cols: 3,
+            data: DenseData::Bf16(&[0; 195]),
+        });
+        let lengths = |w: &Mat<'_>| [0, 1, 2, usize::MAX].map(|strip| w.strip_bytes(strip).len());
+        assert_eq!(lengths(&ternary), [512, 512, 0, 0]);
+        assert_eq!(lengths(&dense), [384, 6, 0, 0]);
+        prefetch_strip(&ternary, 1);
+        prefetch_strip(&ternary, 2);
     }
 }

@@ -197,7 +197,10 @@ impl Run {
         self.model.top_k(&hidden, 1, &[])?;
         self.prefill
             .push(prompt.len() as f64 / start.elapsed().as_secs_f64());
-        for ((_, cache, next), decode) in self.caches.iter_mut().zip(&mut self.decode) {
+        for ((depth, cache, next), decode) in self.caches.iter_mut().zip(&mut self.decode) {
+            if *depth == 0 {
+                *cache = self.model.new_cache();
+            }
             let start = Instant::now();
             for _ in 0..options.tokens.max(1) {
                 go_on(is_cancelled)?;

@@ -1,13 +1,15 @@
 //! The compute threads: the only place that spawns any.
 //!
-//! A [`Pool`] runs one job at a time on all its threads. A job is a row of *phases*: in each, units of work are handed out
-//! dynamically, and a barrier ends it. Waiting is a short spin, then yielding, then sleep, so an idle pool uses no CPU and a
+//! A [`Pool`] runs one job at a time on all its threads. A job is a row of *phases*: in each, every thread has a run of
+//! consecutive units of work, helps the others when it is through with it, and a barrier ends it. Consecutive units are
+//! consecutive memory for the most part, which is what caches and prefetching want. Waiting is a short spin, then yielding, then sleep, so an idle pool uses no CPU and a
 //! thread that loses its core costs the others little. A panic in a job ends that job on every thread and becomes an error.
 
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::hint::spin_loop;
 use std::io;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -96,6 +98,11 @@ impl Gate {
     }
 }
 
+/// A counter with cache lines of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Taken(AtomicUsize);
+
 type Job = dyn Fn(&Worker<'_>) + Sync;
 
 struct Shared {
@@ -106,8 +113,8 @@ struct Shared {
     stop: AtomicBool,
     barrier: Gate,
     arrived: AtomicUsize,
-    /// The next unit of the current phase.
-    next: AtomicUsize,
+    /// For each thread, how many units of its run have been taken in the current phase.
+    taken: Box<[Taken]>,
     /// Set when a thread panicked: barriers then let everybody go, by unwinding.
     broken: AtomicBool,
     message: Mutex<Option<String>>,
@@ -122,6 +129,13 @@ unsafe impl Sync for Shared {}
 unsafe impl Send for Shared {}
 
 impl Shared {
+    fn reset(&self) {
+        self.arrived.store(0, Ordering::SeqCst);
+        for taken in &self.taken {
+            taken.0.store(0, Ordering::SeqCst);
+        }
+    }
+
     /// Runs `job` as thread `index`; a panic is noted and wakes the threads that wait for this one.
     fn run(&self, index: usize, job: &Job) {
         let worker = Worker {
@@ -163,15 +177,31 @@ impl Worker<'_> {
         self.shared.threads
     }
 
-    /// Hands units `0 .. units` out to the threads, one at a time, and returns when all are done. Every thread must call it,
-    /// with the same number of units. What was written in a unit is seen by all threads afterwards.
+    /// This thread's own run of `units` units: what it starts with.
+    pub fn own(&self, units: usize) -> Range<usize> {
+        self.run_of(self.index, units)
+    }
+
+    fn run_of(&self, thread: usize, units: usize) -> Range<usize> {
+        units * thread / self.threads()..units * (thread + 1) / self.threads()
+    }
+
+    /// Hands units `0 .. units` out to the threads, one at a time, and returns when all are done: each thread takes those of its
+    /// [own](Self::own) run in order, then what is left of others'. Every thread must call it, with the same number of units.
+    /// What was written in a unit is seen by all threads afterwards.
     pub fn phase(&self, units: usize, mut unit: impl FnMut(usize)) {
-        loop {
-            let i = self.shared.next.fetch_add(1, Ordering::Relaxed);
-            if i >= units {
-                break;
+        for turn in 0..self.threads() {
+            let thread = (self.index + turn) % self.threads();
+            let run = self.run_of(thread, units);
+            let taken = &self.shared.taken[thread].0;
+            // Looking first keeps finished runs in everybody's cache.
+            while taken.load(Ordering::Relaxed) < run.len() {
+                let i = taken.fetch_add(1, Ordering::Relaxed);
+                if i >= run.len() {
+                    break;
+                }
+                unit(run.start + i);
             }
-            unit(i);
         }
         self.barrier();
     }
@@ -182,8 +212,7 @@ impl Worker<'_> {
         let seen = shared.barrier.epoch();
         self.leave_if_broken();
         if shared.arrived.fetch_add(1, Ordering::SeqCst) + 1 == shared.threads {
-            shared.arrived.store(0, Ordering::SeqCst);
-            shared.next.store(0, Ordering::SeqCst);
+            shared.reset();
             shared.barrier.advance();
         } else {
             shared.barrier.wait_past(seen);
@@ -227,7 +256,7 @@ impl Pool {
             stop: AtomicBool::new(false),
             barrier: Gate::default(),
             arrived: AtomicUsize::new(0),
-            next: AtomicUsize::new(0),
+            taken: (0..threads).map(|_| Taken::default()).collect(),
             broken: AtomicBool::new(false),
             message: Mutex::new(None),
             running: AtomicUsize::new(0),
@@ -260,8 +289,7 @@ impl Pool {
     /// The first panic's message, if a thread panicked. The pool stays usable.
     pub fn run(&mut self, job: &(dyn Fn(&Worker<'_>) + Sync)) -> Result<(), Panicked> {
         let shared = &*self.shared;
-        shared.arrived.store(0, Ordering::SeqCst);
-        shared.next.store(0, Ordering::SeqCst);
+        shared.reset();
         shared.broken.store(false, Ordering::SeqCst);
         shared.running.store(self.spawned.len(), Ordering::SeqCst);
         let seen = shared.done.epoch();
@@ -369,6 +397,23 @@ mod tests {
                 assert_eq!(calls.into_inner(), threads as u64);
             }
         }
+    }
+
+    #[test]
+    fn a_thread_that_is_held_up_loses_its_units_to_the_others() {
+        let mut pool = Pool::new(3).expect("threads");
+        let done = AtomicU64::new(0);
+        pool.run(&|worker| {
+            worker.phase(300, |unit| {
+                // The thread that got unit 0 goes on only when the others have done all the rest, its own run's included.
+                while unit == 0 && done.load(Ordering::SeqCst) < 299 {
+                    thread::yield_now();
+                }
+                done.fetch_add(1, Ordering::SeqCst);
+            });
+        })
+        .expect("no panic");
+        assert_eq!(done.into_inner(), 300);
     }
 
     #[test]

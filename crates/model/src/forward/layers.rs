@@ -1,7 +1,7 @@
 //! The layer loop. Every compute thread walks it; the phases hand out strips of the matrices, and a barrier ends each.
 
 use kernels::float::FloatFns;
-use kernels::{Kernels, Mat, Rows, STRIP, SharedRows, strip_product};
+use kernels::{Kernels, Mat, Rows, STRIP, SharedRows, prefetch_strip, strip_product};
 
 use super::attention::Sequence;
 use super::moe;
@@ -110,6 +110,21 @@ impl Pass<'_> {
     /// `h += Wo attention(norm(h))`.
     fn attention_block(&self, worker: &Worker<'_>, local: &mut Local, l: usize, layer: &Layer) {
         let n = self.rows();
+        let matrices = [layer.q.view(), layer.k.view(), layer.v.view()];
+        let firsts = [0, layer.q.rows(), layer.q.rows() + layer.k.rows()];
+        let strips = matrices.each_ref().map(Mat::strips);
+        let total: usize = strips.iter().sum();
+        let split = self.row_split(worker, total);
+        let place = |unit: usize| {
+            let (mut strip, mut m) = (unit / split, 0);
+            while m + 1 < strips.len() && strip >= strips[m] {
+                strip -= strips[m];
+                m += 1;
+            }
+            (m, strip)
+        };
+        let (m, strip) = place(worker.own(total * split).start);
+        self.expect(&matrices[m], strip);
         // SAFETY: `x` was last read before the barrier that ended the previous block; `h` is only read here.
         let x = unsafe {
             fill(self.kernels, worker, self.x, &mut local.x, n, |r, out| {
@@ -117,17 +132,8 @@ impl Pass<'_> {
                     .rmsnorm(self.h_row(r), &layer.input_norm, self.config.rms_eps, out);
             })
         };
-        let matrices = [layer.q.view(), layer.k.view(), layer.v.view()];
-        let firsts = [0, layer.q.rows(), layer.q.rows() + layer.k.rows()];
-        let strips = matrices.each_ref().map(Mat::strips);
-        let total: usize = strips.iter().sum();
-        let split = self.row_split(worker, total);
         worker.phase(total * split, |unit| {
-            let (mut strip, mut m) = (unit / split, 0);
-            while strip >= strips[m] {
-                strip -= strips[m];
-                m += 1;
-            }
+            let (m, strip) = place(unit);
             self.product(
                 &matrices[m],
                 strip,
@@ -145,6 +151,9 @@ impl Pass<'_> {
             CacheType::F16 => self.attend::<u16>(worker, local, l),
             CacheType::F32 => self.attend::<f32>(worker, local, l),
         }
+        let o = layer.o.view();
+        let split = self.row_split(worker, o.strips());
+        self.expect(&o, worker.own(o.strips() * split).start / split);
         let merged = &mut local.merged;
         // SAFETY: parts of `attention` were written in the last phase; nobody uses it since.
         let x = unsafe {
@@ -159,8 +168,6 @@ impl Pass<'_> {
                 },
             )
         };
-        let o = layer.o.view();
-        let split = self.row_split(worker, o.strips());
         worker.phase(o.strips() * split, |unit| {
             self.product(
                 &o,
@@ -181,6 +188,9 @@ impl Pass<'_> {
     fn expert_block(&self, worker: &Worker<'_>, local: &mut Local, l: usize, layer: &Layer) {
         let config = self.config;
         let (n, per_token) = (self.rows(), config.experts_per_token);
+        let router = layer.router.view();
+        let split = self.row_split(worker, router.strips());
+        self.expect(&router, worker.own(router.strips() * split).start / split);
         // SAFETY: as in `attention_block`.
         let x = unsafe {
             fill(self.kernels, worker, self.x, &mut local.x, n, |r, out| {
@@ -188,8 +198,6 @@ impl Pass<'_> {
                     .rmsnorm(self.h_row(r), &layer.post_norm, config.rms_eps, out);
             })
         };
-        let router = layer.router.view();
-        let split = self.row_split(worker, router.strips());
         worker.phase(router.strips() * split, |unit| {
             self.product(
                 &router,
@@ -232,12 +240,17 @@ impl Pass<'_> {
         }
         let routing = &local.routing;
         let strips = config.expert_hidden.div_ceil(STRIP);
+        let own = worker.own(routing.active.len() * strips);
         worker.phase(routing.active.len() * strips, |unit| {
             let (expert, first, end) = routing.active[unit / strips];
             let strip = unit % strips;
             let expert = &layer.experts[expert];
             let (gate, up) = (expert.gate.view(), expert.up.view());
             let width = STRIP.min(config.expert_hidden - strip * STRIP);
+            // Products prefetch on in their own matrix: only where another one begins is there nothing yet.
+            if strip == 0 || unit == own.start {
+                self.expect(&up, strip);
+            }
             for first in (first..end).step_by(PRODUCT_ROWS) {
                 let idx = &routing.rows[first..end.min(first + PRODUCT_ROWS)];
                 let (g, u) = (
@@ -245,6 +258,11 @@ impl Pass<'_> {
                     &mut local.out2[..idx.len() * STRIP],
                 );
                 strip_product(self.kernels, &gate, strip, x, idx, g);
+                if strip + 1 == strips
+                    && let Some(&(next, ..)) = routing.active.get(unit / strips + 1)
+                {
+                    self.expect(&layer.experts[next].gate.view(), 0);
+                }
                 strip_product(self.kernels, &up, strip, x, idx, u);
                 for (i, (g, u)) in g.chunks_exact(STRIP).zip(u.chunks_exact(STRIP)).enumerate() {
                     // SAFETY: units differ in slots or columns.
@@ -254,6 +272,11 @@ impl Pass<'_> {
                 }
             }
         });
+        let down_strips = config.hidden.div_ceil(STRIP);
+        for &(expert, ..) in &routing.active {
+            let down = layer.experts[expert].down.view();
+            self.expect(&down, worker.own(down_strips).start);
+        }
         let (private, shared) = (self.is_private(), self.inner);
         // SAFETY: the inner activations were written before the barrier; shared rows are filled already and only quantised.
         let inner = unsafe {
@@ -270,7 +293,7 @@ impl Pass<'_> {
                 },
             )
         };
-        worker.phase(config.hidden.div_ceil(STRIP), |strip| {
+        worker.phase(down_strips, |strip| {
             let width = STRIP.min(config.hidden - strip * STRIP);
             // Experts in ascending order for every row: the order of the sum is the same however rows are grouped.
             for &(expert, first, end) in &routing.active {
@@ -295,6 +318,13 @@ impl Pass<'_> {
                 }
             }
         });
+    }
+
+    /// Has the beginning of a strip fetched ahead of its use. With many rows memory is not what is waited for.
+    fn expect(&self, w: &Mat<'_>, strip: usize) {
+        if self.is_private() {
+            prefetch_strip(w, strip);
+        }
     }
 
     /// Into how many parts the rows are cut, besides the strips, so that every thread has a few units.
