@@ -113,8 +113,9 @@ export class RepoCache {
         await replaceWith(path, (temporary) => symlink(target, temporary))
         return
       } catch (error) {
-        if (!hasCode(error, 'EPERM', 'EACCES', 'ENOSYS', 'EOPNOTSUPP', 'ENOTSUP', 'EINVAL', 'UNKNOWN')) throw error
-        // A folder that takes no file either will say so below.
+        if (!hasCode(error, 'EPERM', 'EACCES', 'ENOSYS', 'EOPNOTSUPP', 'ENOTSUP', 'EINVAL', 'UNKNOWN', 'ENOENT'))
+          throw error
+        // ENOENT is what some systems say to renaming a link. A folder that takes no file either will say so below.
         this.#symlinks = false
       }
     }
