@@ -20,12 +20,13 @@ install() {
 
 has_target() { [ -d "$("$1" --print sysroot)/lib/rustlib/$2/lib" ]; }
 
-# use_target TARGET [PACKAGE...]: sets RUSTC to a compiler that has the target's standard library: rustup's where it can be
-# fetched, else the distribution's second one, whose library PACKAGE brings or, without one, is built along (build_std).
+# use_target TARGET [PACKAGE...]: sets RUSTC to a compiler that has the target's standard library: rustup's where it is there
+# (fetched only on a runner of GitHub's, or with RUSTUP_FETCH=1), else the distribution's second one, whose library PACKAGE brings
+# or, without one, is built along (build_std).
 use_target() {
   RUSTC=$(command -v rustc)
   build_std=()
-  if ! has_target "$RUSTC" "$1"; then rustup target add "$1" >/dev/null 2>&1 || true; fi
+  if ! has_target "$RUSTC" "$1" && [ -n "${RUSTUP_FETCH:-${GITHUB_ACTIONS:-}}" ]; then rustup target add "$1" >/dev/null; fi
   if ! has_target "$RUSTC" "$1"; then
     RUSTC=/usr/bin/rustc
     if [ $# -gt 1 ]; then

@@ -3,8 +3,9 @@
 //
 //   node probe.mjs PACKAGE SCRATCH RESULT
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
-import { createServer as createHttp } from 'node:http'
+import { createServer as createHttp, request } from 'node:http'
 import { arch, cpus, platform } from 'node:os'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -12,7 +13,7 @@ import { pathToFileURL } from 'node:url'
 const [packageFolder, scratch, resultFile] = process.argv.slice(2).map((path) => resolve(path))
 const open = (name) => import(pathToFileURL(join(packageFolder, name)))
 const messages = [{ role: 'user', content: 'Say hello in French.' }]
-const product = [{ role: 'user', content: 'What is 17 * 23? Think it through.' }]
+const product = [{ role: 'user', content: 'What is 17 * 23?' }]
 
 /** A short answer, and the first tokens of a longer one, both greedy. */
 async function ask(model) {
@@ -21,6 +22,16 @@ async function ask(model) {
     text += event.text ?? ''
   text += ' | '
   for await (const event of model.chat({ messages: product, temperature: 0, maxTokens: 40 })) text += event.text ?? ''
+  return text
+}
+
+async function post(port, path, body) {
+  const headers = { 'Content-Type': 'application/json' }
+  const call = request({ host: '127.0.0.1', port, path, method: 'POST', headers, agent: false })
+  call.end(JSON.stringify(body))
+  const [response] = await once(call, 'response')
+  let text = ''
+  for await (const data of response.setEncoding('utf8')) text += data
   return text
 }
 
@@ -35,12 +46,8 @@ async function askServer(model, createServer) {
     stream: true,
     chat_template_kwargs: { enable_thinking: false },
   }
-  const response = await fetch(`http://127.0.0.1:${server.address().port}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify(body),
-  })
-  const lines = (await response.text()).split('\n').filter((line) => line.startsWith('data: {'))
+  const text = await post(server.address().port, '/v1/chat/completions', body)
+  const lines = text.split('\n').filter((line) => line.startsWith('data: {'))
   server.closeAllConnections()
   await new Promise((closed) => server.close(closed))
   return lines.map((line) => JSON.parse(line.slice(6)).choices[0]?.delta.content ?? '').join('')
@@ -105,6 +112,9 @@ async function probe() {
   return { where, answers, formats, packed: readdirSync(env.MAPLE_CACHE) }
 }
 
-const result = await probe().catch((error) => ({ error: error.stack ?? String(error) }))
+const result = await probe().catch((error) => ({
+  error: `${error.stack ?? String(error)}${error.cause ? `\ncaused by ${String(error.cause)}` : ''}`,
+}))
 writeFileSync(resultFile, `${JSON.stringify(result, null, 2)}\n`)
-process.exitCode = result.error === undefined ? 0 : 1
+// A model that was not disposed must not keep the process.
+process.exit(result.error === undefined ? 0 : 1)
