@@ -59,10 +59,11 @@ t.test('a round of tools, by the client’s own runner', async (t) => {
   const asked: unknown[] = []
   const runner = openai.chat.completions.runTools({
     ...{ model, temperature, messages: [{ role: 'user', content: 'What is the weather in Lagos?' }] },
-    tools: tools.map((tool) => ({
+    tools: (tools as OpenAI.ChatCompletionFunctionTool[]).map(({ function: { name, description = '' } }) => ({
       type: 'function' as const,
       function: {
-        ...(tool as OpenAI.ChatCompletionFunctionTool).function,
+        name,
+        description,
         parameters: {},
         parse: JSON.parse as (text: string) => object,
         function: (args: object) => {
