@@ -30,7 +30,7 @@ url=$(sed -n 's/.*"url":"\([^"]*\)".*/\1/p' "$work/log" | head -1)
 # Left out: positive_data_acceptance, because some rules are beyond a schema (tool_choice must name one of the tools, a prompt must fit
 # the context, the chat template may refuse).
 (cd "$work" && "$tools/venv/bin/schemathesis" run "$url/openapi.json" -H 'Authorization: Bearer sesame' --checks all \
-    --exclude-checks positive_data_acceptance --max-time "$seconds" --seed 1 --no-shrink --continue-on-failure)
+    --exclude-checks positive_data_acceptance --max-time "$seconds" --request-timeout 60 --seed 1 --no-shrink --continue-on-failure)
 
 curl --silent --fail "$url/health" | grep -q '"status":"ok".*"queue_depth":0,"active":0' || { echo 'The server is not idle and well:'; curl --silent "$url/health"; exit 1; }
 if grep '"level":50' "$work/log"; then
