@@ -131,7 +131,8 @@ t.test('stopping ends the generation; editing and regenerating keep the other br
   }
   await ask(page, 'Never stop')
   // Redrawn all the time, so a locator would never see it stand still.
-  await page.waitForFunction("document.querySelector('article.assistant')?.textContent.includes('on and on')")
+  const answer = page.locator('article.assistant').last()
+  while (!(await answer.textContent())?.includes('on and on')) await page.waitForTimeout(20)
   await page.locator('#stop').click()
   await until(() => model.running === 0)
   t.equal(model.cancelled, 1)
