@@ -2,14 +2,24 @@
 //
 //   node bench/make-checkpoint.mjs mlx  FOLDER              MLX 2-bit, 5.3 GB
 //   node bench/make-checkpoint.mjs bf16 FOLDER --layers 4   Hugging Face bf16, shards with an index, 8 GB for 4 layers
+//   node bench/make-checkpoint.mjs gguf FOLDER              GGUF, TQ2_0 with embedding and head in Q4_K, 5.4 GB
 //
 // --layers N, --experts N   fewer of them
-// --text FOLDER             copy the tokenizer and the template from there
+// --text FOLDER             take the tokenizer and the template from there
 //
 // Weights repeat after some megabytes: only their sizes and the ranges of their values matter here.
 
 import { createHash } from 'node:crypto'
-import { closeSync, copyFileSync, existsSync, mkdirSync, openSync, writeFileSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
@@ -25,8 +35,13 @@ const [layout, folder] = positionals
 const layers = Number(values.layers)
 const experts = Number(values.experts)
 const wholeNumber = (n) => Number.isInteger(n) && n > 0
-if (!['mlx', 'bf16'].includes(layout) || folder === undefined || !wholeNumber(layers) || !wholeNumber(experts)) {
-  console.error('usage: node bench/make-checkpoint.mjs mlx|bf16 FOLDER [--layers N] [--experts N] [--text FOLDER]')
+if (
+  !['mlx', 'bf16', 'gguf'].includes(layout) ||
+  folder === undefined ||
+  !wholeNumber(layers) ||
+  !wholeNumber(experts)
+) {
+  console.error('usage: node bench/make-checkpoint.mjs mlx|bf16|gguf FOLDER [--layers N] [--experts N] [--text FOLDER]')
   process.exit(2)
 }
 
@@ -156,6 +171,11 @@ function writeAll(file, data) {
   for (let at = 0; at < data.length;) at += writeSync(file, data, at)
 }
 
+/** Writes so many bytes, the pool's again and again. */
+function writeRepeated(file, pool, length) {
+  for (let left = length; left > 0; left -= pool.length) writeAll(file, pool.subarray(0, left))
+}
+
 /** Writes one safetensors file. */
 function writeShard(path, shard) {
   const header = { __metadata__: { format: layout === 'mlx' ? 'mlx' : 'pt' } }
@@ -171,13 +191,171 @@ function writeShard(path, shard) {
   const file = openSync(path, 'w')
   writeAll(file, Buffer.concat([length, padded]))
   for (const tensor of shard) {
-    const pool = tensor[3]
-    for (let left = byteLength(tensor); left > 0; left -= pool.length) writeAll(file, pool.subarray(0, left))
+    writeRepeated(file, tensor[3], byteLength(tensor))
+  }
+  closeSync(file)
+}
+
+/** The high bits of a float as IEEE half precision; for sizes from 2^-14 to 2^15. */
+function f16(value) {
+  const bits = new Uint32Array(new Float32Array([value]).buffer)[0]
+  return (((bits >>> 23) - 112) << 10) | ((bits >>> 13) & 0x3ff)
+}
+
+/** Rows of TQ2_0 blocks: 256 two-bit codes and a half-precision scale, the same in all blocks of a row. */
+function tq2Rows(cols) {
+  const blocks = cols / 256
+  const rows = Math.floor((1 << 14) / blocks)
+  const random = randomWords(`tq2 ${cols}`, rows)
+  const pool = Buffer.alloc(rows * blocks * 66)
+  for (let row = 0; row < rows; row++) {
+    const scale = f16(Math.sqrt(2 / cols) * (0.75 + random[row] / 2 ** 33))
+    for (let at = row * blocks * 66; at < (row + 1) * blocks * 66; at += 66) {
+      ternaryCodes.copy(pool, at, (at / 66) * 64, (at / 66) * 64 + 64)
+      pool.writeUInt16LE(scale, at + 64)
+    }
+  }
+  return pool
+}
+
+/** Q4_K blocks: two half-precision scales, 16 of six bits below them, 256 codes of four bits. */
+function q4kBlocks() {
+  const pool = Buffer.from(anyCodes.subarray(0, 144 << 13))
+  const scale = 1 / Math.sqrt(HIDDEN) / 31 / 4.6
+  for (let at = 0; at < pool.length; at += 144) {
+    pool.writeUInt16LE(f16(scale), at)
+    pool.writeUInt16LE(f16(7.5 * scale), at + 2)
+  }
+  return pool
+}
+
+/** All tensors of the GGUF form: name, type, sizes with the fastest first, bytes, and the pool they come from. */
+function* ggufTensors() {
+  const [F32, Q4_K, TQ2_0] = [0, 12, 35]
+  const floats = (value) => bytes(new Float32Array(POOL).fill(value))
+  const [norms, codes] = [floats(1), q4kBlocks()]
+  const router = bytes(
+    Float32Array.from(randomWords('router', POOL), (word) => (word / 2 ** 31 - 1) / Math.sqrt(HIDDEN)),
+  )
+  const rows = { [HIDDEN]: tq2Rows(HIDDEN), [EXPERT]: tq2Rows(EXPERT) }
+  const count = (dims) => dims.reduce((product, size) => product * size)
+  const plain = (name, dims, pool) => [`${name}.weight`, F32, dims, 4 * count(dims), pool]
+  const ternary = (name, dims) => [`${name}.weight`, TQ2_0, dims, (count(dims) / 256) * 66, rows[dims[0]]]
+  const vocabulary = (name) => [`${name}.weight`, Q4_K, [HIDDEN, VOCAB], ((HIDDEN * VOCAB) / 256) * 144, codes]
+  yield vocabulary('token_embd')
+  for (let l = 0; l < layers; l++) {
+    const blk = `blk.${l}`
+    yield plain(`${blk}.attn_norm`, [HIDDEN], norms)
+    yield ternary(`${blk}.attn_q`, [HIDDEN, QUERY])
+    yield ternary(`${blk}.attn_k`, [HIDDEN, KEY])
+    yield ternary(`${blk}.attn_v`, [HIDDEN, KEY])
+    yield ternary(`${blk}.attn_output`, [QUERY, HIDDEN])
+    yield plain(`${blk}.attn_q_norm`, [128], norms)
+    yield plain(`${blk}.attn_k_norm`, [128], norms)
+    yield plain(`${blk}.ffn_norm`, [HIDDEN], norms)
+    yield plain(`${blk}.ffn_gate_inp`, [HIDDEN, experts], router)
+    yield ternary(`${blk}.ffn_gate_exps`, [HIDDEN, EXPERT, experts])
+    yield ternary(`${blk}.ffn_up_exps`, [HIDDEN, EXPERT, experts])
+    yield ternary(`${blk}.ffn_down_exps`, [EXPERT, HIDDEN, experts])
+  }
+  yield plain('output_norm', [HIDDEN], norms)
+  yield vocabulary('output')
+}
+
+const little = (width, value) => {
+  const buffer = Buffer.alloc(8)
+  buffer.writeBigUInt64LE(BigInt(value))
+  return buffer.subarray(0, width)
+}
+const text = (value) => {
+  const data = Buffer.from(value)
+  return Buffer.concat([little(8, data.length), data])
+}
+
+/** The keys of the GGUF form, as its writers name them; with those of a tokenizer where there is one. */
+function ggufKeys() {
+  const u32 = (value) => Buffer.concat([little(4, 4), little(4, value)])
+  const f32 = (value) => Buffer.concat([little(4, 6), bytes(new Float32Array([value]))])
+  const string = (value) => Buffer.concat([little(4, 8), text(value)])
+  const list = (type, items) => Buffer.concat([little(4, 9), little(4, type), little(8, items.length), ...items])
+  const keys = [
+    ['general.architecture', string('maple')],
+    ['maple.block_count', u32(layers)],
+    ['maple.context_length', u32(config.max_position_embeddings)],
+    ['maple.embedding_length', u32(HIDDEN)],
+    ['maple.attention.head_count', u32(config.num_attention_heads)],
+    ['maple.attention.head_count_kv', u32(config.num_key_value_heads)],
+    ['maple.attention.key_length', u32(config.head_dim)],
+    ['maple.attention.value_length', u32(config.head_dim)],
+    ['maple.attention.layer_norm_rms_epsilon', f32(config.rms_norm_eps)],
+    ['maple.attention.sliding_window', u32(config.sliding_window)],
+    [
+      'maple.attention.sliding_window_pattern',
+      list(
+        7,
+        config.layer_types.map((kind) => little(1, kind === 'sliding_attention' ? 1 : 0)),
+      ),
+    ],
+    ['maple.rope.freq_base', f32(config.rope_theta)],
+    ['maple.rope.dimension_count', u32(config.head_dim * config.partial_rotary_factor)],
+    ['maple.expert_count', u32(experts)],
+    ['maple.expert_used_count', u32(config.num_experts_per_tok)],
+    ['maple.expert_feed_forward_length', u32(EXPERT)],
+    ['maple.vocab_size', u32(VOCAB)],
+  ]
+  if (values.text === undefined) return keys
+  const { added_tokens, model } = JSON.parse(readFileSync(join(values.text, 'tokenizer.json'), 'utf8'))
+  const tokens = Array.from({ length: VOCAB }, (_, id) => `[PAD${id}]`)
+  const types = tokens.map(() => 5)
+  for (const [token, id] of Object.entries(model.vocab)) [tokens[id], types[id]] = [token, 1]
+  for (const { id, content, special } of added_tokens) [tokens[id], types[id]] = [content, special ? 3 : 4]
+  const merges = model.merges.map((merge) => (typeof merge === 'string' ? merge : merge.join(' ')))
+  keys.push(
+    ['tokenizer.ggml.model', string('gpt2')],
+    ['tokenizer.ggml.pre', string('qwen2')],
+    ['tokenizer.ggml.tokens', list(8, tokens.map(text))],
+    [
+      'tokenizer.ggml.token_type',
+      list(
+        5,
+        types.map((type) => little(4, type)),
+      ),
+    ],
+    ['tokenizer.ggml.merges', list(8, merges.map(text))],
+    ['tokenizer.ggml.eos_token_id', u32(config.eos_token_id)],
+    ['tokenizer.ggml.bos_token_id', u32(config.bos_token_id)],
+  )
+  const template = join(values.text, 'chat_template.jinja')
+  if (existsSync(template)) keys.push(['tokenizer.chat_template', string(readFileSync(template, 'utf8'))])
+  return keys
+}
+
+/** Writes one GGUF file. */
+function writeGguf(path) {
+  const [keys, infos, all] = [ggufKeys(), [], [...ggufTensors()]]
+  const padding = (length) => (32 - (length % 32)) % 32
+  let offset = 0
+  for (const [name, type, dims, length] of all) {
+    infos.push(text(name), little(4, dims.length), ...dims.map((size) => little(8, size)))
+    infos.push(little(4, type), little(8, offset))
+    offset += length + padding(length)
+  }
+  const start = [Buffer.from('GGUF'), little(4, 3), little(8, all.length), little(8, keys.length)]
+  const header = Buffer.concat([...start, ...keys.flatMap(([key, value]) => [text(key), value]), ...infos])
+  const file = openSync(path, 'w')
+  writeAll(file, Buffer.concat([header, Buffer.alloc(padding(header.length))]))
+  for (const [, , , length, pool] of all) {
+    writeRepeated(file, pool, length)
+    writeAll(file, Buffer.alloc(padding(length)))
   }
   closeSync(file)
 }
 
 mkdirSync(folder, { recursive: true })
+if (layout === 'gguf') {
+  writeGguf(join(folder, 'model.gguf'))
+  process.exit(0)
+}
 const shards = [[]]
 let size = 0
 for (const tensor of tensors()) {

@@ -1,6 +1,10 @@
+import { open, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { CommandModule } from 'yargs'
 import { resolveModel } from '../hub/index.js'
+import { MapleError } from '../errors.js'
 import { fromNative, loadAddon } from '../native.js'
+import { ggufTextFiles } from '../text/load.js'
 import { exitCodeHelp } from './exit.js'
 import { readSettings, settingFlags } from './flags.js'
 import { ProgressDisplay } from './progress.js'
@@ -56,20 +60,28 @@ async function pack(argv: Readonly<Record<string, unknown>>, terminal: Terminal,
       threads: config.threads,
       ternarizeAttention: argv['ternarize-attention'] === true,
     }
-    const file = await addon.packCheckpoint(
-      path,
-      String(argv['dest']),
-      options,
-      (progress) => display.update(progress),
-      cancellation,
-    )
+    const dest = String(argv['dest'])
+    // A GGUF file holds its tokenizer, which goes along as the files of a folder. Read first, so that a broken one ends it.
+    const texts = (await stat(path)).isFile() && (await isGguf(path)) ? await ggufTextFiles(path) : {}
+    const file = await addon.packCheckpoint(path, dest, options, (progress) => display.update(progress), cancellation)
+    for (const [name, text] of Object.entries(texts)) await writeFile(join(dest, name), text)
     display.finish()
     await write(stdout, `${file}\n`, signal)
   } catch (error) {
     display.stop()
     signal.throwIfAborted()
-    throw fromNative(error)
+    throw error instanceof MapleError ? error : fromNative(error)
   } finally {
     signal.removeEventListener('abort', cancel)
+  }
+}
+
+async function isGguf(path: string): Promise<boolean> {
+  const file = await open(path)
+  try {
+    const { buffer } = await file.read(Buffer.alloc(4), 0, 4, 0)
+    return buffer.toString('latin1') === 'GGUF'
+  } finally {
+    await file.close()
   }
 }

@@ -33,7 +33,7 @@ export function selectFiles(id: string, files: ReadonlySet<string>, gguf: string
   if (gguf !== undefined) return selectGguf(id, files, gguf)
   const index = files.has(indexFile) ? indexFile : undefined
   if (index === undefined && !files.has(singleFile)) {
-    const heads = [...files].filter((name) => /\.gguf$/i.test(name) && (splitParts(name)?.[0] ?? name) === name)
+    const heads = ggufHeads(files)
     const otherWeights = [...files].some((name) => name.endsWith('.safetensors'))
     if (heads.length === 1 && !otherWeights) return selectGguf(id, files, heads[0] as string)
     const hint =
@@ -77,6 +77,11 @@ export function shardNames(id: string, indexText: string): string[] {
   if (names.size === 0) throw bad('it names no files')
   if (names.size > 10_000) throw bad(`it names ${names.size} files`)
   return [...names].sort()
+}
+
+/** The GGUF files among these, of split ones the first part. */
+export function ggufHeads(files: ReadonlySet<string>): string[] {
+  return [...files].filter((name) => /\.gguf$/i.test(name) && (splitParts(name)?.[0] ?? name) === name)
 }
 
 /** All parts of a split GGUF file, in order, or `undefined` for one that is not split. */

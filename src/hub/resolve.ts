@@ -1,10 +1,10 @@
-import { readFile, stat, statfs } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { readFile, readdir, stat, statfs } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { HubError, InvalidArgumentError, ModelError, StorageError } from '../errors.js'
 import { RevisionMissingError, type RemoteFile, describeFile, listRepo } from './api.js'
 import { RepoCache } from './cache.js'
-import { type Selection, selectFiles, shardNames } from './checkpoint.js'
+import { type Selection, ggufHeads, indexFile, selectFiles, shardNames, singleFile } from './checkpoint.js'
 import { EtagChanged, downloadBlob } from './download.js'
 import { type HubEnvironment, expandPath, readEnvironment } from './environment.js'
 import { HubClient } from './http.js'
@@ -41,7 +41,7 @@ export async function resolveModel(spec: string, options: ResolveOptions): Promi
   options.signal?.throwIfAborted()
   const path = spec.startsWith('~') ? expandPath(spec, options.env) : resolve(spec)
   const local = { repoId: undefined, revision: undefined, commit: undefined, warnings: [] }
-  if (await exists(path)) return { ...local, path }
+  if (await exists(path)) return { ...local, path: (await onlyGguf(path)) ?? path }
   if (spec === 'sprout') {
     if (await exists(sprout)) return { ...local, path: sprout }
     throw new ModelError(
@@ -54,6 +54,19 @@ export async function resolveModel(spec: string, options: ResolveOptions): Promi
   const repo = parseRepoId(spec)
   const environment = readEnvironment(options.env)
   return new Resolution(repo, environment, options).run()
+}
+
+/** The GGUF file (of a split one the first part) of a folder that holds one and no other model. */
+async function onlyGguf(folder: string): Promise<string | undefined> {
+  const names = new Set(await readdir(folder).catch(() => []))
+  if (names.has('config.json') || names.has(singleFile) || names.has(indexFile)) return undefined
+  const heads = ggufHeads(names)
+  if (heads.length > 1)
+    throw new ModelError(
+      'MODEL_NOT_FOUND',
+      `${printable(folder)} holds several GGUF models. Name one of them: ${heads.slice(0, 8).map(printable).join(', ')}.`,
+    )
+  return heads[0] === undefined ? undefined : join(folder, heads[0])
 }
 
 /** What the steps of one fetch share. */

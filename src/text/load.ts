@@ -3,7 +3,7 @@ import { basename, join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { createError, type ErrorCode } from '../errors.js'
 import { type CompiledTokenizer, compileTokenizer } from './compiled.js'
-import { GgufError, readGgufText } from './gguf.js'
+import { GgufError, type GgufText, readGgufText } from './gguf.js'
 import { keep, placeOf, readKept } from './kept.js'
 import { TextModelOf } from './model.js'
 import { ChatTemplate } from './template.js'
@@ -163,17 +163,35 @@ async function readFolder(folder: string, cache: string | undefined): Promise<So
   }
 }
 
+async function ggufText(path: string): Promise<GgufText> {
+  try {
+    return await readGgufText(path)
+  } catch (error) {
+    const file = basename(path)
+    if (!(error instanceof GgufError))
+      throw createError('READ_FAILED', `${file} cannot be read: ${message(error)}`, { cause: error })
+    throw createError('INVALID_TOKENIZER', `${file}: ${error.message}`, { cause: error })
+  }
+}
+
+/** The files, by name, that say in a folder what a GGUF file says of text in its metadata. */
+export async function ggufTextFiles(path: string): Promise<Record<string, string>> {
+  const { tokenizerJson, tokenizerConfig, endTokens } = await ggufText(path)
+  const files: [string, unknown][] = [
+    ['tokenizer.json', tokenizerJson],
+    ['tokenizer_config.json', tokenizerConfig],
+    ['generation_config.json', endTokens.length > 0 ? { eos_token_id: endTokens } : undefined],
+  ]
+  return Object.fromEntries(
+    files.filter(([, content]) => content !== undefined).map(([name, content]) => [name, JSON.stringify(content)]),
+  )
+}
+
 async function readGguf(path: string, cache: string | undefined): Promise<Sources> {
   const file = basename(path)
   const { tokenizer, rest } = await compiled(path, cache, async () => {
-    try {
-      const { tokenizerJson, ...rest } = await readGgufText(path)
-      return { tokenizer: tokenizerJson, rest }
-    } catch (error) {
-      if (!(error instanceof GgufError))
-        throw createError('READ_FAILED', `${file} cannot be read: ${message(error)}`, { cause: error })
-      throw createError('INVALID_TOKENIZER', `${file}: ${error.message}`, { cause: error })
-    }
+    const { tokenizerJson, ...rest } = await ggufText(path)
+    return { tokenizer: tokenizerJson, rest }
   })
   return { tokenizer, tokenizerFile: file, configFile: file, jinja: undefined, model: undefined, ...rest }
 }
