@@ -54,15 +54,15 @@ t.test('serves, answers, and ends by SIGTERM with 0', async (t) => {
     t.ok(JSON.parse(line))
 })
 
-t.test('SIGTERM lets a running answer finish; a second one does not wait', async (t) => {
+t.test('SIGTERM lets a running answer finish', async (t) => {
   const args = ['--model-path', fixture, '--port', '0', '--host', '127.0.0.1', '--max-new-tokens', '300']
   const body = JSON.stringify({ prompt: 'x', stream: true, seed: 1, temperature: 2, top_k: 0, top_p: 1 })
   const stream = async (url: string) => {
     const res = await fetch(`${url}/v1/completions`, { method: 'POST', body })
     const reader = (res.body ?? (t.fail() as never)).getReader()
-    await reader.read()
+    // On a quick machine the first read may hold much of the answer, or all of it.
+    let text = Buffer.from((await reader.read()).value ?? []).toString()
     return async () => {
-      let text = ''
       for (;;) {
         const { done, value } = await reader.read()
         if (done) return text
