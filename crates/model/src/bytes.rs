@@ -28,7 +28,13 @@ pub struct Bytes {
 /// Keeps the memory alive.
 #[derive(Clone)]
 enum Owner {
-    Mapped(Arc<Mmap>),
+    Mapped(
+        #[cfg_attr(
+            not(target_os = "linux"),
+            expect(dead_code, reason = "kept, never looked into")
+        )]
+        Arc<Mmap>,
+    ),
     Slab(#[expect(dead_code, reason = "kept, never looked into")] Arc<Slab>),
 }
 

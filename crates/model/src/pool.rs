@@ -2,8 +2,9 @@
 //!
 //! A [`Pool`] runs one job at a time on all its threads. A job is a row of *phases*: in each, every thread has a run of
 //! consecutive units of work, helps the others when it is through with it, and a barrier ends it. Consecutive units are
-//! consecutive memory for the most part, which is what caches and prefetching want. Waiting is a short spin, then yielding, then sleep, so an idle pool uses no CPU and a
-//! thread that loses its core costs the others little. A panic in a job ends that job on every thread and becomes an error.
+//! consecutive memory for the most part, which is what caches and prefetching want. Waiting is a short spin, then yielding,
+//! then sleep, so an idle pool uses no CPU and a thread that loses its core costs the others little. A panic in a job ends
+//! that job on every thread and becomes an error.
 
 use std::cell::UnsafeCell;
 use std::fmt;
