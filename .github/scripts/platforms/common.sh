@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by the scripts beside it. They run in a clone where `npm ci` has built; what else they need they install: Debian
 # packages as root or through sudo, other Nodes from npm.
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
@@ -34,7 +35,9 @@ use_target() {
     else
       install rustc-web rust-web-src
       export RUSTC_BOOTSTRAP=1
-      build_std=(-Zbuild-std=std,panic_unwind)
+      # For the scripts.
+      # shellcheck disable=SC2034
+      build_std=("-Zbuild-std=std,panic_unwind")
     fi
   fi
   export RUSTC
@@ -63,10 +66,10 @@ stage() {
 
 # reference: what this machine's own Node and addon answer, in $work/reference.json. The best kernel set runs here.
 reference() {
-  node $here/probe.mjs . "$work/scratch-reference" "$work/reference.json"
+  node "$here"/probe.mjs . "$work/scratch-reference" "$work/reference.json"
 }
 
-# compare NAME KERNEL-SET: the result in $work/NAME.json against it.
+# compare NAME KERNEL-SET [CPU]: the result in $work/NAME.json against it. CPU is the emulated one, where it is emulated.
 compare() {
-  node $here/compare.mjs "$1" "$2" "$work/reference.json" "$work/$1.json"
+  node "$here"/compare.mjs "$1" "$2" "$work/reference.json" "$work/$1.json" "${3:-}"
 }

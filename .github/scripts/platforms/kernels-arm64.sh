@@ -4,14 +4,14 @@
 . "$(dirname "$0")/common.sh"
 target=aarch64-unknown-linux-gnu
 install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
-use_target $target libstd-rust-web-dev:arm64
+use_target "$target" libstd-rust-web-dev:arm64
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 # Emulation is slow: one case in so many.
 export KERNELS_TEST_THIN=${KERNELS_TEST_THIN:-5}
 run() {
-  echo "== $1"
+  echo "== CPU $1 (emulated): ${*:2}"
   CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -cpu $1" \
-    cargo test --target $target --target-dir target/arm64 "${@:2}"
+    cargo test --target "$target" --target-dir target/arm64 "${@:2}" -- --show-output
 }
 for cpu in cortex-a72 max; do
   run "$cpu" -p kernels --lib --test products

