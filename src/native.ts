@@ -1,6 +1,6 @@
 import type * as Addon from '../index.js'
 import { type ErrorCode, type MapleError, createError, isErrorCode } from './errors.js'
-import { packageVersion } from './version.js'
+import { packageVersion, repository } from './version.js'
 
 /** The native addon. */
 export type NativeAddon = typeof Addon
@@ -32,10 +32,13 @@ export async function openAddon(open: () => Promise<NativeAddon>): Promise<Nativ
     addon = await open()
   } catch (cause) {
     const { platform, expected } = describePlatform()
-    const message =
-      `maple-cpu has no native addon for this platform (${platform}). Expected the package ${expected} ` +
-      `beside it, which npm leaves out when it is run with --omit=optional, or with a lock file of another platform.\n${remedy(expected)}`
-    throw createError('NATIVE_MISSING', message, { cause })
+    const reason = systemRefusal(cause)
+    const what =
+      reason === undefined
+        ? `maple-cpu has no native addon for this platform (${platform}). Expected the package ${expected} ` +
+          'beside it, which npm leaves out when it is run with --omit=optional, or with a lock file of another platform.'
+        : `The native addon is there, but this platform (${platform}) does not load it: ${reason}. Expected the one of the package ${expected}.`
+    throw createError('NATIVE_MISSING', `${what}\n${remedy(expected)}`, { cause })
   }
   const found = addon.version()
   if (found !== packageVersion) {
@@ -44,6 +47,17 @@ export async function openAddon(open: () => Promise<NativeAddon>): Promise<Nativ
     throw createError('NATIVE_MISMATCH', message)
   }
   return addon
+}
+
+/**
+ * What the system said of an addon that it would not load, where there was one. The generated loader keeps the messages of all
+ * that it tried, and nothing else of them; the system's name the file.
+ */
+function systemRefusal(error: unknown): string | undefined {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if (at.message.includes('.node') && !at.message.startsWith('Cannot find module')) return at.message.trim()
+  }
+  return undefined
 }
 
 /** This platform in words, and the name of its package. Slow where the report looks around: for failures only. */
@@ -66,8 +80,8 @@ function cLibrary(): { abi: 'gnu' | 'musl'; name: string } {
 function remedy(expected: string): string {
   return (
     `Either reinstall: npm install maple-cpu@${packageVersion} ${expected}@${packageVersion}\n` +
-    'or build it from source, with Rust 1.90 or newer (https://rustup.rs): clone the repository, run `npm ci` in it, ' +
-    'and install from there with `npm install PATH-OF-THE-CLONE`.'
+    'or build it from source, with Rust 1.90 or newer (https://rustup.rs): ' +
+    `git clone --branch v${packageVersion} ${repository} && npm ci --prefix maple-cpu && npm install ./maple-cpu`
   )
 }
 

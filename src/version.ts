@@ -1,6 +1,10 @@
 import { readFileSync } from 'node:fs'
 
-const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+const manifest = JSON.parse(text) as { version: string; repository: { url: string } }
 
 /** Version of this package. */
 export const packageVersion = manifest.version
+
+/** Where `git clone` gets this package's source. */
+export const repository = manifest.repository.url.replace(/^git\+/, '')
