@@ -3,7 +3,7 @@
 use kernels::Mat;
 use model::config::Config;
 use model::slots::MatrixSlot;
-use model::weights::Weights;
+use model::weights::{Matrix, Weights};
 use serde_json::{Value, json};
 
 use crate::hf::{matrix, values};
@@ -156,6 +156,14 @@ fn check(weights: &Weights) {
             _ => values(matrix(&hf, slot)),
         };
         assert_eq!(found, expected, "{slot}");
+        // The same bytes for the kernels, so the same outputs bit for bit.
+        if slot.is_expert() || slot.is_attention() {
+            let parts = |weights| match matrix(weights, slot) {
+                Matrix::Ternary { tiles, scales, .. } => (tiles.to_vec(), scales.to_vec()),
+                other => panic!("{slot} is {other:?}"),
+            };
+            assert_eq!(parts(weights), parts(&hf), "{slot}");
+        }
         assert_eq!(
             matrix(weights, slot).is_ternary(),
             slot.is_expert() || slot.is_attention(),
