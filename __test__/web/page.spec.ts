@@ -244,7 +244,11 @@ t.test('conversations are searched, renamed, exported and imported', { skip }, a
   const [file] = await Promise.all([page.waitForEvent('download'), page.locator('#export-all').click()])
   const path = await file.path()
   page.on('dialog', (dialog) => void dialog.accept())
-  for (const name of ['About apples', 'Fruit']) await page.locator(`role=button[name="Delete “${name}”"]`).click()
+  for (const name of ['About apples', 'Fruit']) {
+    const button = page.locator(`role=button[name="Delete “${name}”"]`)
+    await button.click()
+    await button.waitFor({ state: 'detached' })
+  }
   t.equal(await page.locator('#conversations li').count(), 0)
   await page.locator('#import-file').setInputFiles(path)
   await page.locator('#conversations li').nth(1).waitFor()
