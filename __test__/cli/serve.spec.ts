@@ -79,6 +79,34 @@ t.test('SIGTERM lets a running answer finish', async (t) => {
   t.equal(await program.ended, 0)
 })
 
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  t.test(`a second ${signal} ends it while answers are still on their way`, async (t) => {
+    const program = start(t, ['--model-path', fixture, '--port', '0', '--host', '127.0.0.1'], {
+      MAPLE_SHUTDOWN_GRACE: '100000',
+      MAPLE_MAX_QUEUE_DEPTH: '60',
+      // A stream that has been sent a comment keeps its place when the server stops.
+      MAPLE_KEEP_ALIVE_INTERVAL: '0.01',
+    })
+    const url = await program.url()
+    await until(() => program.output().includes('the model is loaded'))
+    const body = JSON.stringify({ prompt: 'a', stream: true, temperature: 0, max_tokens: 4000 })
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, () => fetch(`${url}/v1/completions`, { method: 'POST', body })),
+    )
+    const last = answers
+      .at(-1)
+      ?.text()
+      .catch(() => 'cut off')
+    program.child.kill(signal)
+    await until(() => program.output().includes('stopping'))
+    const late = fetch(`${url}/v1/models`)
+    t.equal((await late).status, 503, 'it takes no new requests, and still runs')
+    program.child.kill(signal)
+    t.equal(await program.ended, 130, '0 would mean that it waited for its answers')
+    t.equal(await last, 'cut off')
+  })
+}
+
 t.test('a load that fails is told at /health, and the server stays', async (t) => {
   const program = start(t, ['--model-path', '/nonexistent/model', '--port', '0', '--host', '127.0.0.1'])
   const url = await program.url()

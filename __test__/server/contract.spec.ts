@@ -224,7 +224,7 @@ t.test('health: ok, loading, failed', async (t) => {
     model: 'maple-preview',
     model_path: 'fake/model',
     device: 'cpu',
-    dtype: 'float32 + 2-bit ternary experts (6 packed)',
+    dtype: 'float32 + int8 ternary experts (6 packed)',
     attention: 'fake',
     simd: 'scalar',
     context_length: 1000,

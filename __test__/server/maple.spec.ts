@@ -114,7 +114,7 @@ t.test('what /health says of a real model', async (t) => {
   const { url } = await serve(t, model)
   t.match(await (await fetch(`${url}/health`)).json(), {
     model_path: fixture,
-    dtype: /^(float32|int16|int8) \+ 2-bit ternary experts \(32 packed\)$/,
+    dtype: /^(float32|int16|int8) \+ int8 ternary experts \(32 packed\)$/,
     simd: model.info.isa,
   })
 })

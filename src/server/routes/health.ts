@@ -29,7 +29,8 @@ function describe(info: ModelInfo): object {
   return {
     model_path: info.modelPath,
     device: 'cpu',
-    dtype: `${info.dtype} + 2-bit ternary experts (${info.packedExperts} packed)`,
+    // Worded as clients of the API know it; the experts lie in two bits a weight.
+    dtype: `${info.dtype} + int8 ternary experts (${info.packedExperts} packed)`,
     attention: info.attention,
     simd: info.isa,
     context_length: info.contextLength,
