@@ -1,5 +1,5 @@
 import t from 'tap'
-import { checkIds, checkParams, checkPrompt } from '../../src/engine/arguments.js'
+import { checkCall, checkCallback, checkIds, checkParams, checkPrompt } from '../../src/engine/arguments.js'
 import type { GenerateParams } from '../../src/engine/types.js'
 
 const limits = { vocabSize: 100, contextLength: 8 }
@@ -65,4 +65,24 @@ t.test('parameters that are refused by name', async (t) => {
       t.throws(() => checkParams(params, limits, []), { code: 'INVALID_ARGUMENT', param }, `${param} ${String(value)}`)
     }
   }
+})
+
+t.test('options are objects, signals are signals, callbacks are functions', async (t) => {
+  t.same(checkCall('options', undefined), {})
+  t.same(checkCall('options', null), {})
+  const options = { signal: AbortSignal.abort() }
+  t.equal(checkCall('options', options), options)
+  for (const bad of ['x', 5, true, [], () => 1]) {
+    t.throws(() => checkCall('options', bad as object), { code: 'INVALID_ARGUMENT', param: 'options' }, String(bad))
+    t.throws(() => checkParams(bad as object, limits, []), { code: 'INVALID_ARGUMENT', param: 'params' }, String(bad))
+  }
+  for (const signal of ['x', 5, {}, new AbortController(), true]) {
+    t.throws(() => checkCall('options', { signal: signal as AbortSignal }), {
+      code: 'INVALID_ARGUMENT',
+      param: 'signal',
+    })
+  }
+  t.doesNotThrow(() => checkCallback('onProgress', undefined))
+  t.doesNotThrow(() => checkCallback('onProgress', () => 1))
+  t.throws(() => checkCallback('onProgress', 'x'), { code: 'INVALID_ARGUMENT', param: 'onProgress' })
 })

@@ -211,6 +211,43 @@ t.test('conversations: events, the collected answer, and the prompt behind them'
   await t.rejects(model.complete(params, { signal: AbortSignal.abort(new Error('no')) }), { message: 'no' })
 })
 
+t.test('what plain JavaScript may hand over by mistake is refused by name', async (t) => {
+  const model = await load(t)
+  const messages = [{ role: 'user', content: 'x' }]
+  const ids = [5, 6]
+  const drain = async (events: AsyncIterable<unknown>): Promise<void> => {
+    for await (const _ of events);
+  }
+  const wrong = 'x' as never
+  const invalid = (param: string) => ({ name: 'InvalidArgumentError', code: 'INVALID_ARGUMENT', param })
+  await t.rejects(drain(model.generate(ids, wrong)), invalid('params'))
+  await t.rejects(drain(model.generate(ids, { signal: wrong })), invalid('signal'))
+  await t.rejects(drain(model.chat({ messages }, wrong)), invalid('options'))
+  await t.rejects(drain(model.chat({ messages }, { signal: wrong })), invalid('signal'))
+  await t.rejects(model.logits(ids, wrong), invalid('options'))
+  for (const positions of [wrong, {} as never, ['0'] as never])
+    await t.rejects(model.logits(ids, { positions }), invalid('positions'))
+  await t.rejects(model.tokenizePrompt('x', wrong), invalid('options'))
+  t.throws(() => model.tokenize('x', wrong), invalid('options'))
+  t.throws(() => model.detokenize([0, model.info.vocabSize]), invalid('ids[1]'))
+  t.throws(() => model.detokenize(null as never), invalid('ids'))
+  t.equal(model.detokenize(new Set<number>()), '')
+  for (const nothing of [undefined, null] as never[]) {
+    const missing = { name: 'InvalidArgumentError', code: 'INVALID_REQUEST', param: 'messages' }
+    await t.rejects(drain(model.chat(nothing)), missing)
+    await t.rejects(model.complete(nothing), missing)
+    t.throws(() => model.renderChat(nothing), missing)
+    await t.resolves(model.logits(ids, nothing), 'no options at all')
+  }
+  for (const [options, param] of [
+    [wrong, 'options'],
+    [{ signal: wrong }, 'signal'],
+    [{ onProgress: wrong }, 'onProgress'],
+    [{ onWarning: wrong }, 'onWarning'],
+  ] as [LoadOptions, string][])
+    await t.rejects(Maple.load(fixture('tiny-hf-sharded'), options), invalid(param))
+})
+
 t.test('the next turn goes on from where the last one began, with the same answer as from nothing', async (t) => {
   const ask = async (model: Maple, messages: ChatMessage[]) =>
     model.complete({ messages, temperature: 0, maxTokens: 30 })

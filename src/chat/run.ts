@@ -47,6 +47,9 @@ export function renderChat(text: TextModel, params: PromptParams): PreparedPromp
 }
 
 function render(text: TextModel, params: PromptParams): RenderedPrompt {
+  const given: unknown = params
+  if (typeof given !== 'object' || given === null)
+    throw createError('INVALID_REQUEST', 'a chat needs an object with messages', { param: 'messages' })
   const { variables, thinking } = templateVariables(params.chatTemplateKwargs, params.enableThinking)
   return text.render({
     messages: templateMessages(params.messages),

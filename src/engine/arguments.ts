@@ -14,6 +14,34 @@ function check(param: string, expected: string, value: unknown, accepts: (value:
   if (typeof value !== 'number' || !accepts(value)) refuse(param, expected, value)
 }
 
+/** An object of options; absent and null are an empty one. */
+export function checkObject<T extends object>(param: string, value: T | null | undefined): T {
+  const given: unknown = value ?? {}
+  if (typeof given !== 'object' || Array.isArray(given)) refuse(param, 'an object', given)
+  return given as T
+}
+
+/** Options with a signal in them, both checked. */
+export function checkCall<T extends { readonly signal?: AbortSignal | undefined }>(
+  param: string,
+  value: T | null | undefined,
+): T {
+  const options = checkObject(param, value)
+  const signal: unknown = options.signal ?? undefined
+  if (signal !== undefined) {
+    // By what it can do: a signal of another realm is no instance of this one's class.
+    const { throwIfAborted, addEventListener } = signal as Partial<AbortSignal>
+    if (typeof throwIfAborted !== 'function' || typeof addEventListener !== 'function')
+      refuse('signal', 'an AbortSignal', signal)
+  }
+  return options
+}
+
+/** A callback, or none. */
+export function checkCallback(param: string, value: unknown): void {
+  if (value !== undefined && value !== null && typeof value !== 'function') refuse(param, 'a function', value)
+}
+
 /** Token ids as the addon takes them, checked one by one. */
 export function checkIds(param: string, ids: unknown, { vocabSize }: Limits): Uint32Array {
   const list = ids instanceof Uint32Array || Array.isArray(ids) ? (ids as ArrayLike<unknown>) : undefined
@@ -45,12 +73,13 @@ export function tooLong(tokens: number, contextLength: number): Error {
 
 /** Sampling parameters as the addon takes them, checked. */
 export function checkParams(
-  params: GenerateParams,
+  params: GenerateParams | null | undefined,
   limits: Limits,
   endTokens: readonly number[],
 ): NativeGenerateParams {
   const checked: NativeGenerateParams = {}
-  const { maxTokens, temperature, topK, topP, repetitionPenalty, seed, ignoreEos, snapshotAt } = params
+  const own = checkCall('params', params)
+  const { maxTokens, temperature, topK, topP, repetitionPenalty, seed, ignoreEos, snapshotAt } = own
   const given = <T>(value: T | null | undefined): value is T => value !== undefined && value !== null
   if (given(maxTokens)) {
     check('maxTokens', 'a whole number of at least 1', maxTokens, (n) => Number.isInteger(n) && n >= 1)
@@ -80,9 +109,9 @@ export function checkParams(
     if (typeof ignoreEos !== 'boolean') refuse('ignoreEos', 'true or false', ignoreEos)
     checked.ignoreEos = ignoreEos
   }
-  if (given(params.endTokens)) {
-    const own: unknown = params.endTokens
-    checked.endTokens = Array.isArray(own) && own.length === 0 ? [] : [...checkIds('endTokens', own, limits)]
+  if (given(own.endTokens)) {
+    const ends: unknown = own.endTokens
+    checked.endTokens = Array.isArray(ends) && ends.length === 0 ? [] : [...checkIds('endTokens', ends, limits)]
   } else checked.endTokens = [...endTokens]
   if (given(snapshotAt)) {
     const positions: unknown = snapshotAt

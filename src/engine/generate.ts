@@ -50,8 +50,9 @@ async function* pull(
   signal: AbortSignal | undefined,
   run: Run,
 ): AsyncGenerator<TokenEvent, undefined> {
-  signal?.throwIfAborted()
+  // Also tells whether the signal is one.
   const { prompt, params } = prepare()
+  signal?.throwIfAborted()
   let generation
   try {
     generation = model.generate(prompt, params)

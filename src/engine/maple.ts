@@ -15,7 +15,7 @@ import { packedCacheDir, resolveModel } from '../hub/index.js'
 import { type NativeLoadOptions, type NativeModel, fromNative, loadAddon } from '../native.js'
 import { loadText } from '../text/load.js'
 import type { TextModel } from '../text/types.js'
-import { checkIds, checkParams, checkPrompt, tooLong } from './arguments.js'
+import { checkCall, checkCallback, checkIds, checkObject, checkParams, checkPrompt, tooLong } from './arguments.js'
 import { tokenStream } from './generate.js'
 import type { GenerateParams, ModelInfo, TokenEngine, TokenEvent } from './types.js'
 
@@ -121,6 +121,9 @@ export class Maple implements TokenEngine {
    *   `INVALID_CHECKPOINT`, `INVALID_TOKENIZER`, `INVALID_ARGUMENT`, `OUT_OF_MEMORY`, `NATIVE_MISSING`
    */
   static async load(spec: string, options: LoadOptions = {}): Promise<Maple> {
+    options = checkCall('options', options)
+    checkCallback('onProgress', options.onProgress)
+    checkCallback('onWarning', options.onWarning)
     const { signal } = options
     signal?.throwIfAborted()
     const env = options.env ?? processEnv()
@@ -162,7 +165,7 @@ export class Maple implements TokenEngine {
       prompt: checkPrompt(promptIds, this.info),
       params: checkParams(params, this.info, this.#endTokens),
     })
-    return tokenStream(this.#native, prepare, params.signal)
+    return tokenStream(this.#native, prepare, (params as GenerateParams | null)?.signal)
   }
 
   /**
@@ -171,6 +174,7 @@ export class Maple implements TokenEngine {
    * @throws MapleError those of {@link generate}, and `INVALID_REQUEST`, `TOKENIZER_MISSING`
    */
   async *chat(params: ChatParams, options: CallOptions = {}): AsyncGenerator<ChatEvent, undefined> {
+    options = checkCall('options', options)
     yield* this.runChat(await this.prepareChat(params, options), params, options)
   }
 
@@ -214,12 +218,14 @@ export class Maple implements TokenEngine {
     ids: Uint32Array | readonly number[],
     options: { positions?: readonly number[] | undefined; signal?: AbortSignal | undefined } = {},
   ): Promise<Float32Array[]> {
+    options = checkCall('options', options)
     const { signal } = options
     signal?.throwIfAborted()
     const prompt = checkIds('ids', ids, this.info)
     if (prompt.length > this.info.contextLength) throw tooLong(prompt.length, this.info.contextLength)
     const asked = options.positions ?? [prompt.length - 1]
-    for (const at of asked) {
+    // What is no list is refused as a list of itself.
+    for (const at of Array.isArray(asked) ? (asked as readonly number[]) : [asked as unknown as number]) {
       if (!Number.isInteger(at) || at < 0 || at >= prompt.length) {
         const message = `\`positions\` must be positions below ${prompt.length}, got ${String(at)}`
         throw createError('INVALID_ARGUMENT', message, { param: 'positions' })
@@ -245,17 +251,20 @@ export class Maple implements TokenEngine {
 
   /** Ids of a text; spellings of control tokens become those tokens unless `special` is false [true]. */
   tokenize(text: string, options?: { special?: boolean }): Uint32Array {
-    return this.text.tokenize(text, options)
+    return this.text.tokenize(text, checkObject('options', options))
   }
 
   /** {@link tokenize} for long texts: gives way to other work every few milliseconds. */
-  tokenizePrompt(text: string, options: CallOptions = {}): Promise<Uint32Array> {
-    return this.text.tokenizeAsync(text, options)
+  async tokenizePrompt(text: string, options: CallOptions = {}): Promise<Uint32Array> {
+    return this.text.tokenizeAsync(text, checkCall('options', options))
   }
 
   /** Text of ids; control tokens are left out unless `special` is true [false]. */
   detokenize(ids: Iterable<number>, options?: { special?: boolean }): string {
-    return this.text.detokenize(ids, options)
+    const { special = false } = checkObject('options', options)
+    const list = Symbol.iterator in Object(ids) ? [...ids] : ids
+    if (Array.isArray(list) && list.length === 0) return ''
+    return this.text.detokenize(checkIds('ids', list, this.info), { special })
   }
 
   /**
@@ -268,18 +277,18 @@ export class Maple implements TokenEngine {
   }
 
   /** {@link renderChat} for long conversations: gives way to other work every few milliseconds. */
-  prepareChat(params: PromptParams, options: CallOptions = {}): Promise<PreparedPrompt> {
-    return prepareChat(this.text, params, options)
+  async prepareChat(params: PromptParams, options: CallOptions = {}): Promise<PreparedPrompt> {
+    return prepareChat(this.text, params, checkCall('options', options))
   }
 
   /** Answers a prepared conversation. */
   runChat(prompt: PreparedPrompt, params: ChatParams, options: CallOptions = {}): AsyncIterable<ChatEvent> {
-    return runChat(this, this.text, prompt, params, options)
+    return runChat(this, this.text, prompt, params, checkCall('options', options))
   }
 
   /** Goes on with a raw prompt: no template, no reading of reasoning or tool calls. */
   runCompletion(ids: Uint32Array, params: CompletionParams, options: CallOptions = {}): AsyncIterable<CompletionEvent> {
-    return runCompletion(this, this.text, ids, params, options)
+    return runCompletion(this, this.text, ids, params, checkCall('options', options))
   }
 
   /**
