@@ -272,6 +272,8 @@ t.test('the app of the server takes the model as it is', async (t) => {
   const listening = app.listen(0, '127.0.0.1')
   await once(listening, 'listening')
   t.teardown(() => listening.close())
+  for (const none of [undefined, null, 'sprout', {}] as never[])
+    t.throws(() => createServer(none), { code: 'INVALID_ARGUMENT', param: 'model' })
   const { port } = listening.address() as AddressInfo
   const response = await fetch(`http://127.0.0.1:${port}/v1/completions`, {
     method: 'POST',

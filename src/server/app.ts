@@ -1,5 +1,6 @@
 import express, { type Express } from 'express'
 import { createConfig, type Config, type ConfigSources } from '../config.js'
+import { createError } from '../errors.js'
 import { shuttingDown } from '../openai/errors.js'
 import { silentLogger, type Logger } from './logger.js'
 import { Metrics } from './metrics.js'
@@ -88,5 +89,10 @@ export function createServer(
   settings: NonNullable<ConfigSources['values']> = {},
   options: AppOptions = {},
 ): Express {
+  const given = Object(model) as Partial<ServedModel & Promise<ServedModel>>
+  if (typeof given.then !== 'function' && typeof given.runChat !== 'function') {
+    const message = '`model` must be a loaded model or the promise of one'
+    throw createError('INVALID_ARGUMENT', message, { param: 'model' })
+  }
   return createApp(model, createConfig({ values: settings }), options).app
 }
