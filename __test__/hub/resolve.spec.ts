@@ -134,6 +134,11 @@ t.test('GGUF files: by name, the only one, split, and not guessed among several'
   t.equal((await resolveModel('org/two:sub/b-00001-of-00002.gguf', offline)).path, split.path)
 })
 
+t.test('options without an environment are refused by name', async (t) => {
+  for (const options of [undefined, null, 'x', {}] as never[])
+    await t.rejects(resolveModel('org/name', options), { code: 'INVALID_ARGUMENT', param: 'options' })
+})
+
 t.test('a path wins over a name, and a path that is not there is not looked up', async (t) => {
   const { hub, options } = await setUp(t)
   const folder = t.testdir({ org: { maple: {} } })

@@ -38,6 +38,15 @@ export async function resolveModel(spec: string, options: ResolveOptions): Promi
       { param: 'model' },
     )
   }
+  if (typeof options !== 'object' || options === null || typeof (options as Partial<ResolveOptions>).env !== 'object') {
+    throw new InvalidArgumentError(
+      'INVALID_ARGUMENT',
+      '`options` must be an object with `env`: process.env, for one.',
+      {
+        param: 'options',
+      },
+    )
+  }
   options.signal?.throwIfAborted()
   const path = spec.startsWith('~') ? expandPath(spec, options.env) : resolve(spec)
   const local = { repoId: undefined, revision: undefined, commit: undefined, warnings: [] }
