@@ -234,9 +234,8 @@ function* ggufTensors() {
   const [F32, Q4_K, TQ2_0] = [0, 12, 35]
   const floats = (value) => bytes(new Float32Array(POOL).fill(value))
   const [norms, codes] = [floats(1), q4kBlocks()]
-  const router = bytes(
-    Float32Array.from(randomWords('router', POOL), (word) => (word / 2 ** 31 - 1) / Math.sqrt(HIDDEN)),
-  )
+  // 32-bit numbers that came from bf16, as those of converted checkpoints did.
+  const router = bytes(randomWords('router', POOL).map((word) => bf16((word / 2 ** 31 - 1) / Math.sqrt(HIDDEN)) << 16))
   const rows = { [HIDDEN]: tq2Rows(HIDDEN), [EXPERT]: tq2Rows(EXPERT) }
   const count = (dims) => dims.reduce((product, size) => product * size)
   const plain = (name, dims, pool) => [`${name}.weight`, F32, dims, 4 * count(dims), pool]

@@ -87,6 +87,8 @@ impl Part<'_> {
 pub(crate) enum Packing {
     /// Kept as it is.
     Never,
+    /// Kept, in half the bytes where 32-bit numbers are all bf16 ones, as those of routers in GGUF files are.
+    IfBf16,
     /// Packed if it is row-wise ternary already.
     IfTernary,
     /// Made ternary by the rule of training.
@@ -94,14 +96,20 @@ pub(crate) enum Packing {
 }
 
 impl Packing {
-    /// What the options say of the matrix in that place. Embedding, head and router stay as they are in any case.
+    /// What the options say of the matrix in that place. Embedding and head stay as they are in any case.
     pub(crate) fn of(slot: MatrixSlot, options: &LoadOptions) -> Self {
         match slot {
             _ if !options.pack_experts => Packing::Never,
             _ if slot.is_attention() && options.ternarize_attention => Packing::Force,
             _ if slot.is_attention() || slot.is_expert() => Packing::IfTernary,
+            MatrixSlot::Router(_) => Packing::IfBf16,
             _ => Packing::Never,
         }
+    }
+
+    /// The matrix is packed to two bits, or is if it can be.
+    pub(crate) fn is_ternary(self) -> bool {
+        matches!(self, Packing::IfTernary | Packing::Force)
     }
 }
 
@@ -116,7 +124,7 @@ pub(crate) fn matrix(
 ) -> Result<Matrix> {
     let dtype = dense_type(&part.tensor)?;
     let rows = part.rows;
-    if packing != Packing::Never {
+    if packing.is_ternary() {
         let mut buffer = Vec::new();
         part.read(&mut buffer)?;
         let packed = match (packing, dtype) {
@@ -131,12 +139,36 @@ pub(crate) fn matrix(
     }
     let data = part.keep(room)?;
     check_finite(part, &data, dtype)?;
+    if packing == Packing::IfBf16
+        && dtype == DenseType::F32
+        && let Some(data) = narrow(&data, room)?
+    {
+        return Ok(Matrix::Dense {
+            rows,
+            cols,
+            dtype: DenseType::Bf16,
+            data,
+        });
+    }
     Ok(Matrix::Dense {
         rows,
         cols,
         dtype,
         data,
     })
+}
+
+/// 32-bit numbers as bf16, where the lower half of every one is zero.
+fn narrow(floats: &[u8], room: &Room<'_>) -> Result<Option<Bytes>> {
+    let floats = floats.as_chunks::<4>().0;
+    if floats.iter().any(|float| float[..2] != [0, 0]) {
+        return Ok(None);
+    }
+    let mut halves = room.arena.take(2 * floats.len())?;
+    for (half, float) in halves.as_chunks_mut::<2>().0.iter_mut().zip(floats) {
+        half.copy_from_slice(&float[2..]);
+    }
+    Ok(Some(halves.freeze()))
 }
 
 /// Loads a vector as `f32`.

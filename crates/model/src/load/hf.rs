@@ -104,10 +104,11 @@ impl Source for HfSource {
 
     fn packed_bytes(&self, slot: MatrixSlot) -> u64 {
         let (rows, cols) = slot.shape(&self.config);
-        match Packing::of(slot, &self.options) {
-            Packing::Never => self.source_bytes(slot),
-            // Most checkpoints' are.
-            Packing::IfTernary | Packing::Force => dense::ternary_len(rows, cols),
+        // Most checkpoints' matrices are what they may be.
+        if Packing::of(slot, &self.options).is_ternary() {
+            dense::ternary_len(rows, cols)
+        } else {
+            self.source_bytes(slot)
         }
     }
 

@@ -280,7 +280,7 @@ impl Source for MlxSource {
             Form::RowAlpha | Form::Grouped(Setting { bits: 2, .. }) => {
                 dense::ternary_len(rows, cols)
             }
-            Form::Plain if Packing::of(slot, &self.options) != Packing::Never => {
+            Form::Plain if Packing::of(slot, &self.options).is_ternary() => {
                 dense::ternary_len(rows, cols)
             }
             Form::Plain => self.source_bytes(slot),

@@ -4,7 +4,7 @@ use model::config::LayerKind;
 use model::error::Error;
 use model::load::{LoadOptions, Silent, load};
 use model::slots::MatrixSlot;
-use model::weights::{Format, Matrix, Weights};
+use model::weights::{DenseType, Format, Matrix, Weights};
 
 use crate::gguf_maker::*;
 use crate::hf::{matrix, values};
@@ -65,6 +65,42 @@ fn the_same_weights_as_from_safetensors_bit_for_bit() {
         let mut expected = hf.config.clone();
         expected.bos = None;
         assert_eq!(own.config, expected);
+    }
+}
+
+#[test]
+fn routers_of_32_bits_take_half_where_that_loses_nothing() {
+    let exact = |at: usize| ((at % 200) as f32 - 100.0) / 64.0;
+    let inexact = |at: usize| if at == 7 { 0.1 } else { exact(at) };
+    for (value, dtype) in [
+        (&exact as &dyn Fn(usize) -> f32, DenseType::Bf16),
+        (&inexact, DenseType::F32),
+    ] {
+        let mut file = good();
+        let router = file.tensor("blk.1.ffn_gate_inp.weight");
+        let count = router.dims.iter().product::<u64>() as usize;
+        let numbers: Vec<f32> = (0..count).map(value).collect();
+        router.ty = 0;
+        router.data = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+        let weights = load_gguf(&file).unwrap();
+        let router = &weights.layers[1].router;
+        assert!(matches!(router, Matrix::Dense { dtype: found, .. } if *found == dtype));
+        assert_eq!(values(router), numbers);
+        let (_folder, path) = file.write();
+        let as_it_is = LoadOptions {
+            pack_experts: false,
+            ..Default::default()
+        };
+        let weights = load(&path, &as_it_is, &Silent).unwrap();
+        let router = &weights.layers[1].router;
+        assert!(matches!(
+            router,
+            Matrix::Dense {
+                dtype: DenseType::F32,
+                ..
+            }
+        ));
+        assert_eq!(values(router), numbers);
     }
 }
 

@@ -268,7 +268,7 @@ impl Source for GgufSource {
         let (rows, cols) = slot.shape(&self.config);
         let ty = self.tensors[&self.place(slot).tensor].1.ty;
         let packed = match float_type(ty) {
-            Some(_) => Packing::of(slot, &self.options) != Packing::Never,
+            Some(_) => Packing::of(slot, &self.options).is_ternary(),
             None => ty.is_ternary(),
         };
         match (packed, blocks::affine_layout(ty)) {
