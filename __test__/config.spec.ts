@@ -10,6 +10,7 @@ t.test('every default is readable and the object is frozen', (t) => {
     device: 'cpu',
     dtype: 'auto',
     packExperts: true,
+    mmap: true,
     threads: 0,
     apiKey: undefined,
     maxNewTokens: 4096,

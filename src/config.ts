@@ -123,6 +123,12 @@ export const settings = Object.freeze({
   ),
   dtype: setting('MAPLE_DTYPE', dtype, 'auto', 'numeric mode of the activations; auto is int16'),
   packExperts: setting('MAPLE_PACK_EXPERTS', packing, 'auto', 'pack exactly ternary matrices to two bits'),
+  mmap: setting(
+    'MAPLE_MMAP',
+    boolean,
+    'true',
+    'map weight files; false reads them, for files that may be cut or replaced meanwhile',
+  ),
   threads: setting('MAPLE_THREADS', integer(0, 1024), '0', 'compute threads; 0 = the cores this process may use', {
     alias: 'MAPLE_TORCH_THREADS',
   }),

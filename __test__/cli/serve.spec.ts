@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -106,6 +107,20 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     t.equal(await last, 'cut off')
   })
 }
+
+t.test('weights are mapped unless told otherwise', { skip: process.platform !== 'linux' }, async (t) => {
+  for (const [flags, mapped] of [
+    [[], true],
+    [['--mmap', 'false'], false],
+  ] as [string[], boolean][]) {
+    const program = start(t, ['--model-path', fixture, '--port', '0', '--host', '127.0.0.1', ...flags])
+    await program.url()
+    await until(() => program.output().includes('the model is loaded'))
+    t.equal(readFileSync(`/proc/${program.child.pid}/maps`, 'utf8').includes('.safetensors'), mapped)
+    program.child.kill('SIGTERM')
+    t.equal(await program.ended, 0)
+  }
+})
 
 t.test('a load that fails is told at /health, and the server stays', async (t) => {
   const program = start(t, ['--model-path', '/nonexistent/model', '--port', '0', '--host', '127.0.0.1'])

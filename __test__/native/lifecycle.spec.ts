@@ -146,6 +146,30 @@ t.test('disposing: during a prompt, by several callers, again, and beside anothe
   await check(t, script, 'DISPOSED DISPOSED DISPOSED DISPOSED\n1 288')
 })
 
+t.test('a load, a prompt, logits and the end of a model leave the thread to others', async (t) => {
+  const script = `
+    const turns = async (work) => {
+      let count = 0
+      let over = false
+      const done = work().finally(() => (over = true))
+      for (;;) {
+        await new Promise(setImmediate)
+        if (over) break
+        count++
+      }
+      return { count, result: await done }
+    }
+    const loading = await turns(load)
+    const model = loading.result
+    const prompt = await turns(() => model.generate(long, endless).next())
+    const logits = await turns(() => model.logits(long, [3]))
+    model.generate(long, endless).next().catch(() => {})
+    const end = await turns(() => model.dispose())
+    console.log([loading, prompt, logits, end].map(({ count }) => count > 0).join())
+  `
+  await check(t, script, 'true,true,true,true')
+})
+
 t.test('a model keeps no core busy while nobody asks it anything', async (t) => {
   const script = `
     const model = await load()

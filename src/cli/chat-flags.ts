@@ -9,6 +9,7 @@ export const modelSettings = [
   'modelPath',
   'dtype',
   'packExperts',
+  'mmap',
   'threads',
   'cacheDir',
   'hfToken',

@@ -20,6 +20,7 @@ export async function loadModel(
       dtype: config.dtype,
       threads: config.threads,
       packExperts: config.packExperts,
+      mmap: config.mmap,
       env: config.hubEnv,
       signal,
       onProgress: (progress) => {
