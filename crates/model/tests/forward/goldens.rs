@@ -130,33 +130,43 @@ fn gguf() {
 /// The first load writes the packed copy and the second maps it; both compute the same.
 #[test]
 fn packed_copies() {
-    for name in GGUF.into_iter().chain(["mid-mlx2bit", "tiny-hf-sharded"]) {
-        let golden = golden(name).expect("a fixture");
+    let others = [
+        "mid-mlx2bit",
+        "mid-mlx2bit-groups",
+        "tiny-hf-sharded",
+        "odd-hf",
+    ];
+    for name in GGUF.into_iter().chain(others) {
+        let Some(golden) = golden(name) else { continue };
         let cache = std::env::temp_dir().join(format!("maple-golden-{}", std::process::id()));
         let options = LoadOptions {
             cache_folder: Some(cache.clone()),
             ..LoadOptions::default()
         };
-        let run_all = |weights: Weights| {
-            let mut model = Model::new(weights, &ModelOptions::default()).expect("a model");
-            let runs: Vec<_> = golden
-                .cases
-                .iter()
-                .map(|case| run(&mut model, case))
-                .collect();
-            for ((worst, greedy), case) in runs.iter().zip(&golden.cases) {
-                assert!(*worst <= golden.int16, "{name}: off by {worst:e}");
-                assert_eq!(greedy, &case.greedy, "{name}");
-            }
-            runs.into_iter()
-                .map(|(worst, _)| worst.to_bits())
-                .collect::<Vec<_>>()
+        let run_all = |weights: Weights, precision, bound| {
+            let options = ModelOptions {
+                precision,
+                ..ModelOptions::default()
+            };
+            let mut model = Model::new(weights, &options).expect("a model");
+            let results = golden.cases.iter().map(|case| {
+                let (worst, greedy) = run(&mut model, case);
+                assert!(worst <= bound, "{name}, {precision:?}: off by {worst:e}");
+                assert_eq!(greedy, case.greedy, "{name}, {precision:?}");
+                worst.to_bits()
+            });
+            results.collect::<Vec<_>>()
         };
-        let direct = run_all(golden.weights());
-        for _ in 0..2 {
-            let weights = load(&golden.path, &options, &Silent).expect("a sound checkpoint");
-            assert!(weights.summary.packed_file.is_some(), "{name}");
-            assert_eq!(run_all(weights), direct, "{name}");
+        for (precision, bound) in [
+            (Precision::F32, golden.float32),
+            (Precision::Int16, golden.int16),
+        ] {
+            let direct = run_all(golden.weights(), precision, bound);
+            for _ in 0..2 {
+                let weights = load(&golden.path, &options, &Silent).expect("a sound checkpoint");
+                assert!(weights.summary.packed_file.is_some(), "{name}");
+                assert_eq!(run_all(weights, precision, bound), direct, "{name}");
+            }
         }
         std::fs::remove_dir_all(cache).expect("the cache");
     }

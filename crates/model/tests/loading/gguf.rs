@@ -1,5 +1,7 @@
 //! GGUF files, well-formed: the same weights as from the other layouts, in all the forms files come in.
 
+use std::sync::LazyLock;
+
 use model::config::LayerKind;
 use model::error::Error;
 use model::load::{LoadOptions, Silent, load};
@@ -10,8 +12,10 @@ use crate::gguf_maker::*;
 use crate::hf::{matrix, values};
 use crate::maker::*;
 
+/// A sound file, made once.
 pub fn good() -> Gguf {
-    gguf(&parsed(&gguf_config()))
+    static GOOD: LazyLock<Gguf> = LazyLock::new(|| gguf(&parsed(&gguf_config())));
+    GOOD.clone()
 }
 
 pub fn load_gguf(file: &Gguf) -> Result<Weights, Error> {
@@ -209,19 +213,24 @@ fn fused_projections_and_tied_heads_and_single_widths_are_read() {
     assert_eq!(weights.config.layers, [LayerKind::Sliding, LayerKind::Full]);
 }
 
-#[test]
-fn split_files_load_by_the_first_part() {
-    let whole = load_gguf(&good()).unwrap();
-    let mut first = good();
+/// Two parts, the first with so many of the tensors.
+pub fn split(mut first: Gguf, tensors: usize) -> [Gguf; 2] {
     let mut second = first.clone();
-    second.tensors = first.tensors.split_off(9);
+    let count = first.tensors.len() as u32;
+    second.tensors = first.tensors.split_off(tensors);
     second.keys.clear();
-    let count = (first.tensors.len() + second.tensors.len()) as u32;
     for (no, part) in [&mut first, &mut second].into_iter().enumerate() {
         part.u32("split.no", no as u32)
             .u32("split.count", 2)
             .u32("split.tensors.count", count);
     }
+    [first, second]
+}
+
+#[test]
+fn split_files_load_by_the_first_part() {
+    let whole = load_gguf(&good()).unwrap();
+    let [mut first, mut second] = split(good(), 9);
     let folder = TempFolder::new();
     let path = folder.write("m-00001-of-00002.gguf", first.bytes());
     says(
@@ -251,6 +260,20 @@ fn split_files_load_by_the_first_part() {
         load(&path, &LoadOptions::default(), &Silent),
         &["m-00002-of-00002.gguf", "is also in", "m-00001"],
     );
+    second.tensors.pop();
+    second.tensors.pop();
+    folder.write("m-00002-of-00002.gguf", second.bytes());
+    says(
+        load(&path, &LoadOptions::default(), &Silent),
+        &["m-00001-of-00002.gguf", "split.tensors.count is"],
+    );
+    first.u32("split.count", 1 << 31);
+    folder.write("m-00001-of-00002.gguf", first.bytes());
+    says(
+        load(&path, &LoadOptions::default(), &Silent),
+        &["split.count"],
+    );
+    first.u32("split.count", 2);
     let renamed = folder.write("m.gguf", first.bytes());
     says(
         load(&renamed, &LoadOptions::default(), &Silent),

@@ -1,6 +1,8 @@
 //! Checkpoints good and hostile, made on the fly, through the public door.
 
 mod allocations;
+#[cfg(unix)]
+mod changing;
 mod gguf;
 mod gguf_hostile;
 mod gguf_maker;

@@ -17,13 +17,26 @@ pub struct TempFolder(PathBuf);
 
 impl TempFolder {
     pub fn new() -> Self {
+        Self::below(&std::env::temp_dir())
+    }
+
+    /// One on a disk of memory where there is one, for files that are written thousands of times.
+    pub fn in_memory() -> Self {
+        let memory = Path::new("/dev/shm");
+        match memory.is_dir() {
+            true => Self::below(memory),
+            false => Self::new(),
+        }
+    }
+
+    fn below(base: &Path) -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!(
             "maple-load-{}-{}",
             std::process::id(),
             NEXT.fetch_add(1, Ordering::Relaxed)
         );
-        let path = std::env::temp_dir().join(name);
+        let path = base.join(name);
         fs::create_dir_all(&path).unwrap();
         TempFolder(path)
     }

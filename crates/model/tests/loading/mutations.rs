@@ -5,9 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use model::load::{LoadOptions, Silent, load, pack};
+use serde_json::{Map, Value, json};
 
 use crate::allocations::largest;
-use crate::gguf::good;
+use crate::gguf::{good, split};
 use crate::maker::*;
 use crate::mlx::{mlx_config, mlx_tensors};
 
@@ -71,6 +72,8 @@ fn all_end_in_an_answer(path: &Path, file: &Path, bytes: &[u8], header: usize, r
                 damage(&mut damaged, header, &mut random);
             }
         }
+        // What is still mapped somewhere is not rewritten but replaced.
+        let _ = fs::remove_file(file);
         fs::write(file, &damaged).unwrap();
         let (result, largest) = largest(|| load(path, &options, &Silent));
         assert!(
@@ -90,13 +93,35 @@ fn safetensors_header(bytes: &[u8]) -> usize {
     8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize
 }
 
+/// A checkpoint in memory, its weights in one file.
+fn folder(config: &Value, weights: &[u8]) -> TempFolder {
+    let folder = TempFolder::in_memory();
+    folder.write("config.json", config.to_string());
+    folder.write("model.safetensors", weights);
+    folder
+}
+
 #[test]
 fn gguf_files() {
     let bytes = good().bytes();
     let header = bytes.len() - good().tensors.iter().map(|t| t.data.len()).sum::<usize>();
-    let folder = TempFolder::new();
+    let folder = TempFolder::in_memory();
     let path = folder.path().join("model.gguf");
-    all_end_in_an_answer(&path, &path, &bytes, header, 600);
+    all_end_in_an_answer(&path, &path, &bytes, header, 2000);
+}
+
+#[test]
+fn split_gguf_files() {
+    let folder = TempFolder::in_memory();
+    let parts = split(good(), 9).map(|part| part.bytes());
+    let files =
+        ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"].map(|name| folder.path().join(name));
+    for damaged in [0, 1] {
+        for (file, bytes) in files.iter().zip(&parts) {
+            fs::write(file, bytes).unwrap();
+        }
+        all_end_in_an_answer(&files[0], &files[damaged], &parts[damaged], 1500, 500);
+    }
 }
 
 #[test]
@@ -106,25 +131,25 @@ fn plain_and_mlx_checkpoints() {
         (mlx_config(), mlx_tensors(&parsed(&mlx_config()))),
     ] {
         let bytes = safetensors(&tensors);
-        let folder = hf_folder(&config, &tensors);
+        let folder = folder(&config, &bytes);
         let file = folder.path().join("model.safetensors");
         let header = safetensors_header(&bytes);
-        all_end_in_an_answer(folder.path(), &file, &bytes, header, 600);
+        all_end_in_an_answer(folder.path(), &file, &bytes, header, 2000);
     }
 }
 
 #[test]
 fn packed_files() {
-    let folder = TempFolder::new();
     let source = hf_folder(&mlx_config(), &mlx_tensors(&parsed(&mlx_config())));
+    let folder = TempFolder::in_memory();
     let packed = folder.path().join("packed");
     let file = pack(source.path(), &packed, &LoadOptions::default(), &Silent).unwrap();
     let bytes = fs::read(&file).unwrap();
     // The header's room is larger than what is in it.
     let header = bytes.iter().rposition(|&byte| byte == b'}').unwrap_or(0);
     let header = header.min(safetensors_header(&bytes));
-    all_end_in_an_answer(&packed, &file, &bytes, header, 600);
-    all_end_in_an_answer(&file, &file, &bytes, header, 600);
+    all_end_in_an_answer(&packed, &file, &bytes, header, 1000);
+    all_end_in_an_answer(&file, &file, &bytes, header, 1000);
 }
 
 #[test]
@@ -134,9 +159,37 @@ fn configurations() {
             Some(_) => mlx_tensors(&parsed(&config)),
             None => hf_tensors(&parsed(&config)),
         };
-        let folder = hf_folder(&config, &tensors);
+        let folder = folder(&config, &safetensors(&tensors));
         let bytes = config.to_string().into_bytes();
         let file = folder.path().join("config.json");
-        all_end_in_an_answer(folder.path(), &file, &bytes, bytes.len(), 400);
+        all_end_in_an_answer(folder.path(), &file, &bytes, bytes.len(), 1000);
+    }
+}
+
+#[test]
+fn files_beside_the_weights() {
+    let tensors = hf_tensors(&parsed(&config()));
+    let folder = folder(&config(), &[]);
+    fs::remove_file(folder.path().join("model.safetensors")).unwrap();
+    folder.write("a.safetensors", safetensors(&tensors));
+    let map: Map<String, Value> = tensors
+        .keys()
+        .map(|name| (name.clone(), json!("a.safetensors")))
+        .collect();
+    for (name, text) in [
+        (
+            "model.safetensors.index.json",
+            json!({ "metadata": { "total_size": 1 }, "weight_map": map }),
+        ),
+        (
+            "generation_config.json",
+            json!({ "eos_token_id": [1, 2], "bos_token_id": 3, "temperature": 0.6 }),
+        ),
+    ] {
+        let bytes = text.to_string().into_bytes();
+        let file = folder.path().join(name);
+        all_end_in_an_answer(folder.path(), &file, &bytes, bytes.len(), 1000);
+        fs::write(&file, &bytes).unwrap();
+        load_folder(&folder).unwrap();
     }
 }

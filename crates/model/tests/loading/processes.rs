@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::process::{Child, Command};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::load::{LoadOptions, Silent, load};
 use serde_json::json;
@@ -91,31 +91,48 @@ fn ten_at_once_all_load() {
     check(&model, &cache);
 }
 
+/// Waits until a conversion has begun to write, or all have ended.
+fn wait_for_writing(cache: &TempFolder, children: &mut [Child]) {
+    let running = |child: &mut Child| child.try_wait().unwrap().is_none();
+    while unfinished(cache) == 0 && children.iter_mut().any(running) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn unfinished(cache: &TempFolder) -> usize {
+    let entries = fs::read_dir(cache.path()).unwrap();
+    let is_one = |path: std::path::PathBuf| path.extension().is_some_and(|ending| ending == "tmp");
+    entries
+        .filter(|entry| is_one(entry.as_ref().unwrap().path()))
+        .count()
+}
+
 #[test]
 fn killed_at_any_moment_the_next_start_gets_it_right() {
     let (model, cache) = (model(), TempFolder::new());
-    let mut killed_early = 0;
-    for round in 0..20u64 {
+    // How long writing takes here, so that the kills are spread over it.
+    let mut undisturbed = [start(&model, &cache)];
+    wait_for_writing(&cache, &mut undisturbed);
+    let began = Instant::now();
+    assert!(undisturbed[0].wait().unwrap().success());
+    let writing = began.elapsed();
+    let mut interrupted = 0;
+    for round in 0..20u32 {
+        check(&model, &cache);
+        for entry in fs::read_dir(cache.path()).unwrap() {
+            fs::remove_file(entry.unwrap().path()).unwrap();
+        }
         // Two at a time, so that one of them may take over from the other.
         let mut children = [start(&model, &cache), start(&model, &cache)];
-        std::thread::sleep(Duration::from_millis(5 + round * 7));
+        wait_for_writing(&cache, &mut children);
+        // Steps of the golden ratio: scattered, yet the same at each run.
+        std::thread::sleep(writing.mul_f64(f64::from(round) * 0.618_034 % 1.0));
         for child in &mut children {
             child.kill().unwrap();
-            killed_early += u32::from(!child.wait().unwrap().success());
+            child.wait().unwrap();
         }
-        if round % 5 == 4 {
-            check(&model, &cache);
-        }
-        for entry in fs::read_dir(cache.path()).unwrap() {
-            let path = entry.unwrap().path();
-            if path
-                .extension()
-                .is_some_and(|ending| ending == "safetensors")
-            {
-                fs::remove_file(path).unwrap();
-            }
-        }
+        interrupted += u32::from(unfinished(&cache) > 0);
     }
-    assert!(killed_early > 0);
+    assert!(interrupted > 0);
     check(&model, &cache);
 }
