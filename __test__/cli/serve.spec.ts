@@ -108,6 +108,28 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   })
 }
 
+t.test('SIGTERM to npm start ends the server behind it', { skip: process.platform === 'win32' }, async (t) => {
+  const root = fileURLToPath(new URL('../..', import.meta.url))
+  const env = { ...process.env, MAPLE_PORT: '0', MAPLE_HOST: '127.0.0.1', MAPLE_CACHE: t.testdir({}) }
+  // In a group of its own, so that nothing outlives a failure.
+  const npm = spawn('npm', ['start'], { cwd: root, env, detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
+  // The server holds the pipe, so it closes when that is gone.
+  const ended = once(npm, 'close')
+  t.teardown(() => {
+    try {
+      process.kill(-(npm.pid ?? NaN), 'SIGKILL')
+    } catch {
+      // They are gone.
+    }
+  })
+  let output = ''
+  npm.stderr.on('data', (data: Buffer) => (output += data.toString()))
+  await until(() => output.includes('the model is loaded'))
+  npm.kill('SIGTERM')
+  await ended
+  t.match(output, /"stopped"/)
+})
+
 t.test('weights are mapped unless told otherwise', { skip: process.platform !== 'linux' }, async (t) => {
   for (const [flags, mapped] of [
     [[], true],
