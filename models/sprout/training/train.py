@@ -26,10 +26,10 @@ from tokenizer import MODEL
 KIND_IDS = {k: i for i, k in enumerate(KINDS)}
 
 
-def batch(tokenizer, seed, budget: int, longest: int, weights: dict):
+def batch(tokenizer, seed, budget: int, longest: int, weights: dict, odd: float):
     """Encoded samples [(prompt ids, target ids, kind, has tools)] of about ``budget`` tokens."""
     out, total = [], 0
-    source = stream(seed, weights)
+    source = stream(seed, weights, odd)
     while total < budget:
         samples = [next(source) for _ in range(16)]
         prompts = tokenizer.encode_batch([render(s) for s in samples])
@@ -112,6 +112,7 @@ def main():
     a.add_argument("--adam-lr", type=float, default=2e-3)
     a.add_argument("--prompt-share", type=float, default=0.1, help="share of prompt tokens that also count, at weight 0.3")
     a.add_argument("--mix", type=json.loads, default={}, help='overrides of the mixture, as JSON: {"product": 20}')
+    a.add_argument("--odd", type=float, default=0.0, help="share of picked words replaced by pieces of words")
     a.add_argument("--threads", type=int, default=2, help="micro-batches at a time, one thread each")
     a.add_argument("--no-compile", action="store_true")
     o = a.parse_args()
@@ -134,7 +135,7 @@ def main():
     sums, counts, since, start_tokens, saved_at = torch.zeros(len(KINDS) + 1), torch.zeros(len(KINDS) + 1), time.time(), tokens, time.time()
     pool = ThreadPoolExecutor(o.threads, initializer=torch.set_num_threads, initargs=(1,))
     while step < o.steps:
-        samples = batch(tokenizer, f"{o.seed}-{step}", o.tokens_per_step, o.longest, o.mix)
+        samples = batch(tokenizer, f"{o.seed}-{step}", o.tokens_per_step, o.longest, o.mix, o.odd)
         draw = Draw(step)
         leaves = model.leaves()
         work = [tensors(g, width, draw, o.prompt_share, marks) for g, width in micro_batches(samples, o.micro)]

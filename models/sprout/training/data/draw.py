@@ -28,17 +28,23 @@ class Sample:
 
 
 class Draw(random.Random):
-    """``random.Random`` with split-aware picks."""
+    """``random.Random`` with split-aware picks.
 
-    def __init__(self, seed, test: bool = False):
+    ``odd``: the share of picked words that give way to a piece of one, or two pieces joined. Every token then gets copied,
+    also those that hardly occur but in words of the evaluation side, and odd spellings with doubled letters.
+    """
+
+    def __init__(self, seed, test: bool = False, odd: float = 0.0):
         super().__init__(seed)
-        self.test = test
+        self.test, self.odd = test, odd
 
     def maybe(self, p: float) -> bool:
         return self.random() < p
 
     def pick(self, items):
         """An item of ``items`` from this side of the split: an evaluation never sees a training item."""
+        if self.odd and self.maybe(self.odd):
+            return self.piece(items)
         while True:
             item = self.choice(items)
             if held_out(item) == self.test:
@@ -54,10 +60,27 @@ class Draw(random.Random):
             if held_out(w) == self.test:
                 return w
 
+    def piece(self, items) -> str:
+        """A part of an item, or parts of two joined, of this side of the split; capitalised where the items are."""
+        while True:
+            parts = []
+            for _ in range(self.choice([1, 1, 1, 2])):
+                item = self.choice(items).replace(" ", "")
+                size = min(len(item), self.randint(2, 6))
+                at = self.randint(0, len(item) - size)
+                parts.append(item[at: at + size].lower())
+            w = "".join(parts)
+            w = w.capitalize() if items[0][0].isupper() else w
+            if held_out(w) == self.test:
+                return w
+
     def letters(self, low=2, high=7) -> str:
         """A string of random letters of this side of the split."""
+        alphabet = "abcdefghijklmnopqrstuvwxyz"
+        if self.odd and self.maybe(self.odd):
+            alphabet = self.sample(alphabet, 3)
         while True:
-            w = "".join(self.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(self.randint(low, high)))
+            w = "".join(self.choice(alphabet) for _ in range(self.randint(low, high)))
             if held_out(w) == self.test:
                 return w
 

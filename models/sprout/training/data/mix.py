@@ -94,9 +94,9 @@ def draw(d: Draw, kind: str) -> Sample:
             return s
 
 
-def stream(seed, weights: dict = None):
-    """Endless training samples. ``weights`` overrides shares of the mixture."""
-    d = Draw(seed)
+def stream(seed, weights: dict = None, odd: float = 0.0):
+    """Endless training samples. ``weights`` overrides shares of the mixture; ``odd``: see ``Draw``."""
+    d = Draw(seed, odd=odd)
     share = {k: v[1] for k, v in KINDS.items()} | (weights or {})
     kinds, shares = list(share), list(share.values())
     while True:
