@@ -88,8 +88,6 @@ export interface NativeBenchOptions {
   layers?: number
   /** Experts a layer of random weights [256]. */
   experts?: number
-  /** Embedding and head of random weights: `4bit` (as in the MLX checkpoint), `q4_k` (as in a GGUF file) or `bf16` [`4bit`]. */
-  head?: string
   /** Tokens of the prompt [512]. */
   prompt?: number
   /** Tokens generated in a round [64]. */
@@ -138,6 +136,8 @@ export interface NativeBenchSetting {
   isa?: string
   /** Compute threads; 0 is as many as the process may use [0]. */
   threads?: number
+  /** Embedding and head of random weights: `4bit` (as in the MLX checkpoint), `q4_k` (as in a GGUF file) or `bf16` [`4bit`]. */
+  head?: string
 }
 
 /** One file of a checkpoint. */

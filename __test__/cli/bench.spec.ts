@@ -67,10 +67,14 @@ t.test('a checkpoint is measured under two settings, which agree where they must
 })
 
 t.test('random weights have the shape and head asked for', async (t) => {
-  const report = await bench(t, '--layers', '1', '--experts', '8', '--head', 'q4_k', ...brief)
+  const report = await bench(t, '--layers', '1', '--experts', '8', '--head', 'q4_k', '--compare', 'head=bf16', ...brief)
   // A layer of attention, router and eight of eight experts, and 4 bits with scales for each group of 32 in the head.
   t.ok(report.bytes_per_token > 190e6 && report.bytes_per_token < 210e6, String(report.bytes_per_token))
   t.equal(report.refined_rows, null)
+  // The other head is read as 8-bit rows, in front of few of its own.
+  t.ok(report.compare.bytes_per_token > report.bytes_per_token + 100e6, String(report.compare.bytes_per_token))
+  t.ok((report.compare.refined_rows ?? 0) >= 1)
+  t.not(report.compare.logits_hash, report.logits_hash)
 })
 
 t.test('people get a table', async (t) => {
@@ -101,7 +105,9 @@ t.test('bad flags are refused with what would be right', async (t) => {
     [['--head', 'int8'], /head.*int8.*4bit.*q4_k.*bf16/s],
     [['--isa', 'mmx'], /mmx/],
     [['--dtype', 'int4'], /int4/],
-    [['--compare', 'speed=2'], /--compare knows dtype, isa and threads, not "speed"/],
+    [['--compare', 'speed=2'], /--compare knows dtype, isa, threads and head, not "speed"/],
+    [['--compare', 'head=int8'], /`head` must be 4bit, q4_k or bf16, got int8/],
+    [['sprout', '--compare', 'head=bf16'], /--compare knows dtype, isa and threads, not "head"/],
     [['--compare', 'dtype'], /--compare takes name=value pairs, got "dtype"/],
     [['--compare', 'dtype=int4'], /`dtype` must be float32, int16 or int8, got int4/],
     [[tiny, '--depth', '9999999'], /`depth` must be at most \d+/],

@@ -53,7 +53,7 @@ export const benchModule: CommandModule = {
         compare: {
           type: 'string',
           requiresArg: true,
-          describe: 'a second setting measured in alternation, such as dtype=int8 or isa=avx2,threads=1',
+          describe: 'a second setting measured in alternation, such as dtype=int8, isa=avx2,threads=1 or head=bf16',
         },
         json: { type: 'boolean', default: false, describe: 'print one JSON object' },
       })
@@ -70,6 +70,7 @@ interface Setting {
   dtype?: string
   isa?: string
   threads?: number
+  head?: string
 }
 
 async function bench(argv: Readonly<Record<string, unknown>>, terminal: Terminal, signal: AbortSignal): Promise<void> {
@@ -79,7 +80,6 @@ async function bench(argv: Readonly<Record<string, unknown>>, terminal: Terminal
     ...(typeof argv['isa'] === 'string' ? { isa: argv['isa'] } : {}),
     threads: config.threads,
   }
-  const second = typeof argv['compare'] === 'string' ? readCompare(argv['compare'], setting) : undefined
   const depths = typeof argv['depth'] === 'string' ? argv['depth'].split(',').map((text) => whole('depth', text)) : []
   const number = (name: string): number => whole(name, String(argv[name]))
   const ofShape = (name: keyof typeof shape): string => {
@@ -87,6 +87,8 @@ async function bench(argv: Readonly<Record<string, unknown>>, terminal: Terminal
     return typeof given === 'string' ? given : shape[name]
   }
   const model = argv['model']
+  if (typeof model !== 'string') setting.head = ofShape('head')
+  const second = typeof argv['compare'] === 'string' ? readCompare(argv['compare'], setting) : undefined
   for (const name of Object.keys(shape)) {
     if (typeof model === 'string' && argv[name] !== undefined) {
       throw new CliError(
@@ -104,7 +106,6 @@ async function bench(argv: Readonly<Record<string, unknown>>, terminal: Terminal
       : {
           layers: whole('layers', ofShape('layers')),
           experts: whole('experts', ofShape('experts')),
-          head: ofShape('head'),
         }),
     prompt: number('prompt'),
     tokens: number('tokens'),
@@ -141,8 +142,8 @@ async function bench(argv: Readonly<Record<string, unknown>>, terminal: Terminal
       : `random, ${ofShape('layers')} layers, ${ofShape('experts')} experts, ${ofShape('head')} head`
   const text =
     argv['json'] === true
-      ? `${JSON.stringify(toJson(weights, reports))}\n`
-      : toTable(weights, reports, options.prompt, terminal.isFancy(stdout))
+      ? `${JSON.stringify(toJson(weights, reports, options.settings))}\n`
+      : toTable(weights, reports, options, terminal.isFancy(stdout))
   await write(stdout, text, signal)
 }
 
@@ -163,16 +164,21 @@ function readCompare(text: string, first: Setting): Setting {
     }
     if (name === 'dtype' || name === 'isa') second[name] = value
     else if (name === 'threads') second.threads = whole('compare threads', value)
-    else throw new CliError(`--compare knows dtype, isa and threads, not ${JSON.stringify(name)}.`, exitCodes.usage)
+    else if (name === 'head' && first.head !== undefined) second.head = value
+    else {
+      const known = first.head === undefined ? 'dtype, isa and threads' : 'dtype, isa, threads and head'
+      throw new CliError(`--compare knows ${known}, not ${JSON.stringify(name)}.`, exitCodes.usage)
+    }
   }
   return second
 }
 
-function reportToJson(report: NativeBenchReport): Record<string, unknown> {
+function reportToJson(report: NativeBenchReport, { head }: Setting = {}): Record<string, unknown> {
   return {
     isa: report.isa,
     dtype: report.dtype,
     threads: report.threads,
+    head: head ?? null,
     prefill_tps: report.prefillTps,
     decode_tps: report.decodeTps,
     decode_gbps: report.decodeGbps,
@@ -190,20 +196,32 @@ function reportToJson(report: NativeBenchReport): Record<string, unknown> {
   }
 }
 
-function toJson(weights: string, reports: readonly NativeBenchReport[]): Record<string, unknown> {
+function toJson(
+  weights: string,
+  reports: readonly NativeBenchReport[],
+  settings: readonly Setting[],
+): Record<string, unknown> {
   const [first, second] = reports
   if (first === undefined) return {}
   const cpu = cpus()[0]?.model ?? 'unknown'
-  const result = { cpu, weights, ...reportToJson(first) }
+  const result = { cpu, weights, ...reportToJson(first, settings[0]) }
   if (second === undefined) return result
   const ratio = { prefill: second.prefillTps / first.prefillTps, decode: second.decodeTps / first.decodeTps }
-  return { ...result, compare: reportToJson(second), ratio }
+  return { ...result, compare: reportToJson(second, settings[1]), ratio }
 }
 
-function toTable(weights: string, reports: readonly NativeBenchReport[], prompt: number, fancy: boolean): string {
+function toTable(
+  weights: string,
+  reports: readonly NativeBenchReport[],
+  { prompt, settings }: { prompt: number; settings: readonly Setting[] },
+  fancy: boolean,
+): string {
   const [first, second] = reports
   const rows: [string, ...string[]][] = [
     ['Setting', ...reports.map(({ isa, dtype, threads }) => `${isa} ${dtype}, ${threads} threads`)],
+    ...(settings.some(({ head }) => head !== settings[0]?.head)
+      ? [['Head', ...settings.map(({ head }) => head ?? '')] satisfies [string, ...string[]]]
+      : []),
     [`Prefill of ${prompt}`, ...reports.map((report) => `${report.prefillTps.toFixed(1)} tok/s`)],
     ['Decoding', ...reports.map((report) => `${report.decodeTps.toFixed(1)} tok/s`)],
     ['A token reads', ...reports.map((report) => formatBytes(report.bytesPerToken))],

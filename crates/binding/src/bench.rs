@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use model::bench::{self, BenchOptions, Report};
+use model::bench::{self, BenchOptions, Report, Setting};
 use model::config::Config;
 use model::forward::ModelOptions;
 use model::load::{self, HeadKind, LoadOptions, Progress};
@@ -22,6 +22,8 @@ pub struct NativeBenchSetting {
     pub isa: Option<String>,
     /// Compute threads; 0 is as many as the process may use [0].
     pub threads: Option<f64>,
+    /// Embedding and head of random weights: `4bit` (as in the MLX checkpoint), `q4_k` (as in a GGUF file) or `bf16` [`4bit`].
+    pub head: Option<String>,
 }
 
 /// What to measure. Absent means the default in brackets.
@@ -35,8 +37,6 @@ pub struct NativeBenchOptions {
     pub layers: Option<f64>,
     /// Experts a layer of random weights [256].
     pub experts: Option<f64>,
-    /// Embedding and head of random weights: `4bit` (as in the MLX checkpoint), `q4_k` (as in a GGUF file) or `bf16` [`4bit`].
-    pub head: Option<String>,
     /// Tokens of the prompt [512].
     pub prompt: Option<f64>,
     /// Tokens generated in a round [64].
@@ -139,14 +139,16 @@ pub fn benchmark<'env>(
     })
 }
 
+/// Of random weights: any will do, as long as it stays the same.
+const SEED: u64 = 1;
+
 /// A run whose options have been checked.
 struct Plan {
     path: Option<PathBuf>,
     load: LoadOptions,
     config: Config,
-    head: HeadKind,
     bench: BenchOptions,
-    settings: Vec<ModelOptions>,
+    settings: Vec<(HeadKind, ModelOptions)>,
 }
 
 impl Plan {
@@ -158,25 +160,26 @@ impl Plan {
         config.swiglu_limit.truncate(layers);
         let fewest = config.experts_per_token;
         config.experts = whole_or("experts", options.experts, fewest, 1024, experts)?;
-        let head = match options.head.as_deref() {
-            None | Some("4bit") => HeadKind::Affine4,
-            Some("q4_k") => HeadKind::Q4K,
-            Some("bf16") => HeadKind::Bf16,
-            Some(other) => return Err(invalid("head", "4bit, q4_k or bf16", other)),
-        };
         let depths = options.depths.unwrap_or_default();
         let depths = depths
             .into_iter()
             .map(|depth| whole("depth", depth, 1, 1 << 24));
         let settings = options.settings.into_iter().map(|setting| {
-            Ok(ModelOptions {
+            let head = match setting.head.as_deref() {
+                None | Some("4bit") => HeadKind::Affine4,
+                Some("q4_k") => HeadKind::Q4K,
+                Some("bf16") => HeadKind::Bf16,
+                Some(other) => return Err(invalid("head", "4bit, q4_k or bf16", other)),
+            };
+            let options = ModelOptions {
                 precision: precision_named(setting.dtype.as_deref())?,
                 isa: isa_named(setting.isa.as_deref())?,
                 threads: whole_or("threads", setting.threads, 0, 1024, 0)?,
                 ..ModelOptions::default()
-            })
+            };
+            Ok((head, options))
         });
-        let settings: Vec<ModelOptions> = settings.collect::<napi::Result<_>>()?;
+        let settings: Vec<(HeadKind, ModelOptions)> = settings.collect::<napi::Result<_>>()?;
         if settings.is_empty() {
             return Err(invalid("settings", "at least one", "none"));
         }
@@ -187,7 +190,6 @@ impl Plan {
                 ..LoadOptions::default()
             },
             config,
-            head,
             bench: BenchOptions {
                 prompt: whole_or("prompt", options.prompt, 1, 1 << 24, 512)?,
                 tokens: whole_or("tokens", options.tokens, 1, 1 << 20, 64)?,
@@ -199,12 +201,20 @@ impl Plan {
     }
 
     fn run(self, progress: &dyn Progress) -> model::error::Result<Vec<Report>> {
+        let first = self.settings[0].0;
         let weights = match &self.path {
             Some(path) => load::load(path, &self.load, progress)?,
-            None => load::synthetic(self.config, 1, self.head, &self.load, progress)?,
+            None => load::synthetic(self.config, SEED, first, &self.load, progress)?,
         };
-        bench::run(&weights, &self.settings, &self.bench, &|| {
-            progress.is_cancelled()
-        })
+        let mut settings = Vec::new();
+        for (head, options) in self.settings {
+            let weights = if self.path.is_some() || head == first {
+                weights.clone()
+            } else {
+                load::synthetic_with_head(&weights, SEED, head, &self.load)?
+            };
+            settings.push(Setting { weights, options });
+        }
+        bench::run(&settings, &self.bench, &|| progress.is_cancelled())
     }
 }

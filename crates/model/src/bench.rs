@@ -81,8 +81,18 @@ pub struct Report {
     pub logits_hash: u64,
 }
 
+/// What is measured beside others.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// The model's weights; settings that share matrices share their memory.
+    pub weights: Weights,
+    /// How they run.
+    pub options: ModelOptions,
+}
+
 /// One setting at work.
-struct Run {
+struct Run<'a> {
+    weights: &'a Weights,
     model: Model,
     reader: Pool,
     /// A cache filled to each depth, the empty one first, with the token that comes next.
@@ -93,41 +103,37 @@ struct Run {
     logits_hash: u64,
 }
 
-/// Measures `weights` under each of `settings`, until `is_cancelled` says otherwise.
+/// Measures each of `settings`, until `is_cancelled` says otherwise.
 ///
 /// # Errors
 /// Those of [`Model::new`] and of running it, [`Error::InvalidArgument`] where a depth does not fit the context, and
 /// [`Error::Cancelled`].
 pub fn run(
-    weights: &Weights,
-    settings: &[ModelOptions],
+    settings: &[Setting],
     options: &BenchOptions,
     is_cancelled: &dyn Fn() -> bool,
 ) -> Result<Vec<Report>> {
     let mut runs = Vec::new();
     for setting in settings {
-        runs.push(Run::new(weights, setting, options, is_cancelled)?);
+        runs.push(Run::new(setting, options, is_cancelled)?);
     }
     for _ in 0..options.rounds.max(1) {
         for run in &mut runs {
-            run.round(weights, options, is_cancelled)?;
+            run.round(options, is_cancelled)?;
         }
     }
     let rss_bytes = load::resident_memory();
-    Ok(runs
-        .into_iter()
-        .map(|run| run.finish(weights, rss_bytes))
-        .collect())
+    Ok(runs.into_iter().map(|run| run.finish(rss_bytes)).collect())
 }
 
-impl Run {
+impl<'a> Run<'a> {
     fn new(
-        weights: &Weights,
-        setting: &ModelOptions,
+        setting: &'a Setting,
         options: &BenchOptions,
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Self> {
-        let mut model = Model::new(weights.clone(), setting)?;
+        let weights = &setting.weights;
+        let mut model = Model::new(weights.clone(), &setting.options)?;
         let deepest = options
             .depths
             .iter()
@@ -171,6 +177,7 @@ impl Run {
         let decode = vec![Vec::new(); caches.len()];
         let logits_hash = hash(&logits);
         Ok(Self {
+            weights,
             model,
             reader,
             caches,
@@ -181,12 +188,8 @@ impl Run {
         })
     }
 
-    fn round(
-        &mut self,
-        weights: &Weights,
-        options: &BenchOptions,
-        is_cancelled: &dyn Fn() -> bool,
-    ) -> Result<()> {
+    fn round(&mut self, options: &BenchOptions, is_cancelled: &dyn Fn() -> bool) -> Result<()> {
+        let weights = self.weights;
         go_on(is_cancelled)?;
         self.read
             .push(read_rate(weights, self.model.isa(), &mut self.reader));
@@ -213,7 +216,8 @@ impl Run {
         Ok(())
     }
 
-    fn finish(mut self, weights: &Weights, rss_bytes: Option<u64>) -> Report {
+    fn finish(mut self, rss_bytes: Option<u64>) -> Report {
+        let weights = self.weights;
         let precision = self.model.precision();
         let decode: Vec<f64> = self.decode.iter_mut().map(|rates| median(rates)).collect();
         let depths = self

@@ -30,7 +30,7 @@ use self::folder::Folder;
 pub use self::inspect::{Info, inspect};
 pub use self::machine::{available_memory, resident_memory};
 use self::packed::PackedSource;
-pub use self::synthetic::{HeadKind, synthetic};
+pub use self::synthetic::{HeadKind, synthetic, synthetic_with_head};
 use self::tensors::TensorSet;
 use crate::bytes::{Arena, Bytes};
 use crate::config::Config;

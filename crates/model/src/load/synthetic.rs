@@ -5,7 +5,7 @@ use kernels::layout::{GroupedLayout, STRIP, ScaleFormat};
 
 use super::dense::{self, TernaryRows};
 use super::file::SourceFile;
-use super::{LoadOptions, Progress, Room, Source, build, cache, machine};
+use super::{LoadOptions, Progress, Room, Silent, Source, build, cache, machine};
 use crate::config::Config;
 use crate::error::Result;
 use crate::slots::{MatrixSlot, NormSlot};
@@ -52,6 +52,29 @@ pub fn synthetic(
     let source = Synthetic { config, seed, head };
     machine::check_memory(cache::packed_size(&source))?;
     build::in_memory(&source, options, progress)
+}
+
+/// `weights`, which [`synthetic`] made from the same seed, with another kind of embedding and head. The rest is shared with them.
+///
+/// Errors: as [`synthetic`].
+pub fn synthetic_with_head(
+    weights: &Weights,
+    seed: u64,
+    head: HeadKind,
+    options: &LoadOptions,
+) -> Result<Weights> {
+    let config = Config {
+        layers: Vec::new(),
+        swiglu_limit: Vec::new(),
+        ..weights.config.clone()
+    };
+    let outer = synthetic(config, seed, head, options, &Silent)?;
+    Ok(Weights {
+        embedding: outer.embedding,
+        head: outer.head,
+        screen: outer.screen,
+        ..weights.clone()
+    })
 }
 
 struct Synthetic {
@@ -223,7 +246,6 @@ impl Random {
 mod tests {
     use super::*;
     use crate::config::LayerKind;
-    use crate::load::Silent;
 
     fn small(head: HeadKind, threads: usize) -> Weights {
         let config = Config {
@@ -272,6 +294,30 @@ mod tests {
             assert_eq!(one.screen.is_some(), head == HeadKind::Bf16);
             assert_eq!(one.summary.packed_experts, 8);
         }
+    }
+
+    #[test]
+    fn another_head_leaves_the_layers_as_they_are() {
+        let (base, wanted) = (small(HeadKind::Bf16, 1), small(HeadKind::Q4K, 1));
+        let made = synthetic_with_head(&base, 5, HeadKind::Q4K, &LoadOptions::default()).unwrap();
+        assert_eq!(made.layers.len(), 2);
+        assert!(made.screen.is_none());
+        let row = |matrix: &Matrix| {
+            let mut row = vec![0.0; 2048];
+            matrix.view().row_to_f32(3, &mut row);
+            row
+        };
+        assert_eq!(row(&made.embedding), row(&wanted.embedding));
+        assert_eq!(row(made.head_matrix()), row(wanted.head_matrix()));
+        assert_eq!(
+            made.head_matrix().byte_len(),
+            wanted.head_matrix().byte_len()
+        );
+        let tiles = |weights: &Weights| match &weights.layers[1].experts[0].up {
+            Matrix::Ternary { tiles, .. } => tiles.as_ptr(),
+            _ => panic!("not ternary"),
+        };
+        assert_eq!(tiles(&made), tiles(&base), "memory is shared");
     }
 
     #[test]
