@@ -21,7 +21,7 @@ const FLAGS = [
 /** A fresh browser profile that goes away with its test. */
 export async function browse(
   t: Test,
-  options: { width: number; height: number; dark?: boolean },
+  options: { width: number; height: number; dark?: boolean; touch?: boolean },
 ): Promise<BrowserContext> {
   const profile = await temporaryFolder()
   const context = await chromium.launchPersistentContext(profile, {
@@ -29,6 +29,7 @@ export async function browse(
     args: FLAGS,
     viewport: { width: options.width, height: options.height },
     colorScheme: options.dark ? 'dark' : 'light',
+    ...(options.touch ? { hasTouch: true, isMobile: true } : {}),
     acceptDownloads: true,
   })
   t.teardown(() => context.close())

@@ -1,8 +1,12 @@
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
+import express from 'express'
 import type { BrowserContext, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
+import { createServer } from '../../src/server/app.js'
 import { browse, chromiumPath } from '../helpers/browser.js'
 import { FakeModel } from '../helpers/fake-model.js'
 import { serve, until } from '../helpers/http.js'
@@ -21,7 +25,7 @@ interface Scene {
   url: string
 }
 
-async function scene(t: Test, size = { width: 1200, height: 800 }): Promise<Scene> {
+async function scene(t: Test, size: Parameters<typeof browse>[1] = { width: 1200, height: 800 }): Promise<Scene> {
   const model = new FakeModel({ contextLength: 4096 })
   const { url } = await serve(t, model)
   const context = await browse(t, size)
@@ -109,7 +113,7 @@ t.test('an answer streams in, reasoning folds, and the conversation is there aft
   go()
   await finished(page, 1)
   t.match(await answer.locator('.body').textContent(), /The answer is 391\. Yes\./)
-  t.match(await answer.locator('summary').textContent(), /^Thought for \d+\.\d s · 1 tokens$/)
+  t.match(await answer.locator('summary').textContent(), /^Thought for \d+\.\d s · 1 token$/)
   t.match(await answer.locator('.stats').textContent(), /first token .* s · .*16 \+ 3 tokens/)
   t.match(await page.locator('#context').textContent(), /19 of 4096 tokens/)
   await checkAxe(t, page)
@@ -236,6 +240,7 @@ t.test('conversations are searched, renamed, exported and imported', { skip }, a
   }
   await page.locator('#search').fill('pears')
   t.same(await page.locator('#conversations .open').allTextContents(), ['About pears'])
+  await page.locator('#conversations li').hover()
   await page.locator('role=button[name="Rename “About pears”"]').click()
   await page.keyboard.type('Fruit')
   await page.keyboard.press('Enter')
@@ -246,6 +251,7 @@ t.test('conversations are searched, renamed, exported and imported', { skip }, a
   page.on('dialog', (dialog) => void dialog.accept())
   for (const name of ['About apples', 'Fruit']) {
     const button = page.locator(`role=button[name="Delete “${name}”"]`)
+    await page.locator('#conversations li', { hasText: name }).hover()
     await button.click()
     await button.waitFor({ state: 'detached' })
   }
@@ -296,4 +302,45 @@ t.test('while the model loads, the page says so and keeps the draft', { skip }, 
   await page.locator('#send:not([disabled])').waitFor()
   t.equal(await page.locator('#draft').inputValue(), 'waiting')
   t.ok(await page.locator('#banner').isHidden())
+})
+
+t.test(
+  'a touch screen: Enter starts a new line, the button sends; wide tables scroll in themselves',
+  { skip },
+  async (t) => {
+    const { page, model } = await scene(t, { width: 390, height: 760, touch: true })
+    const words = ['Fruit', 'Colour', 'Price per kilogram', 'Where it grows best', 'Remarks']
+    const row = (cells: string[]): string => `| ${cells.join(' | ')} |\n`
+    model.script = () => [{ type: 'content', text: row(words) + row(words.map(() => '---')) + row(words) }]
+    await page.locator('#draft').fill('one')
+    await page.keyboard.press('Enter')
+    await page.keyboard.type('two')
+    await page.locator('#send').click()
+    await finished(page, 1)
+    t.match(model.prompts[0]?.messages[0], { content: 'one\ntwo' })
+    t.equal(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), true)
+    const lines = `(() => {
+    const range = document.createRange()
+    range.selectNodeContents(document.querySelector('th'))
+    return range.getClientRects().length
+  })()`
+    t.equal(await page.evaluate(lines), 1, 'a word is not broken')
+  },
+)
+
+t.test('a page below a path speaks with the app that is mounted there', { skip }, async (t) => {
+  const outer = express()
+  outer.use('/llm', createServer(new FakeModel()))
+  const server = outer.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const page = await (await browse(t, { width: 800, height: 600 })).newPage()
+  await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/llm`)
+  await page.locator('#send:not([disabled])').waitFor()
+  await ask(page, 'Hi')
+  await finished(page, 1)
+  t.equal(await lastAnswer(page).locator('.body').textContent(), 'Hello\n')
 })

@@ -1,4 +1,4 @@
-/** The server's public HTTP API as this page uses it. */
+/** The server's public HTTP API as this page uses it. Addresses are relative: the app may be mounted below a path. */
 
 export interface ToolCall {
   id: string
@@ -65,12 +65,12 @@ interface WireChunk extends WireError {
 
 /** `/health`, which answers while loading and when loading failed, too. */
 export async function health(): Promise<Health> {
-  return (await (await fetch('/health', { cache: 'no-store' })).json()) as Health
+  return (await (await fetch('health', { cache: 'no-store' })).json()) as Health
 }
 
 /** Sends a chat and yields what comes back, piece by piece. Throws `ApiError`, or the signal's reason. */
 export async function* streamChat(body: object, apiKey: string, signal: AbortSignal): AsyncGenerator<StreamEvent> {
-  const response = await fetch('/v1/chat/completions', {
+  const response = await fetch('v1/chat/completions', {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...(apiKey ? { authorization: `Bearer ${apiKey}` } : {}) },
     body: JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }),

@@ -74,6 +74,7 @@ function state(): TurnState {
         for (const [toolCallId, content] of results)
           parent = addTurn(conversation, parent, { role: 'tool', content, toolCallId }).id
         void answer(parent)
+        draft.focus()
       },
     },
   }
@@ -86,9 +87,11 @@ function render(): void {
   else messages.replaceChildren(...turns.map((turn) => turnView(turn, current)))
   sidebar.mark(conversation.id)
   const usage = turns.findLast((t) => t.usage)?.usage
-  byId('context').textContent = usage
-    ? `${usage.total_tokens}${contextLength ? ` of ${contextLength}` : ''} tokens of context`
-    : ''
+  byId('context').replaceChildren(
+    ...(usage
+      ? [`${usage.total_tokens}${contextLength ? ` of ${contextLength}` : ''}`, h('span', {}, ' tokens of context')]
+      : []),
+  )
   byId('stop').hidden = live === undefined
   byId<HTMLButtonElement>('send').disabled = live !== undefined || !ready
 }
@@ -200,8 +203,11 @@ draft.addEventListener('input', () => {
   remember(`draft.${conversation.id}`, draft.value)
   fitDraft()
 })
+// The keyboard of a touch screen has no Shift+Enter: there Enter starts a new line, and the button sends.
+const touch = matchMedia('(pointer: coarse)').matches
+if (touch) draft.placeholder = 'Ask something.'
 draft.addEventListener('keydown', (event) => {
-  if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+  if (event.key === 'Enter' && !touch && !event.shiftKey && !event.isComposing) {
     event.preventDefault()
     send()
   }

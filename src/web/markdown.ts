@@ -1,6 +1,6 @@
 import { Marked } from './vendor/marked.js'
 import DOMPurify from './vendor/purify.js'
-import { copyButton } from './dom.js'
+import { copyButton, h } from './dom.js'
 
 /** HTML inside markdown is shown as it was written: an answer about HTML should be readable, and none of it can act. */
 const marked = new Marked({
@@ -62,10 +62,9 @@ export function renderMarkdown(text: string): DocumentFragment {
     box.className = 'code'
     pre.replaceWith(box)
     pre.tabIndex = 0
-    box.append(
-      copyButton(() => pre.textContent ?? ''),
-      pre,
-    )
+    const language = pre.querySelector('code')?.className.slice('language-'.length)
+    const copy = copyButton(() => pre.textContent ?? '')
+    box.append(h('div', { class: 'bar row' }, language, h('span', { class: 'space' }), copy), pre)
   }
   for (const table of fragment.querySelectorAll('table')) {
     const box = document.createElement('div')

@@ -144,21 +144,20 @@ function editInPlace(article: HTMLElement, turn: Turn, state: TurnState): void {
 function thought(turn: Turn): string {
   const seconds = turn.times?.reasoning === undefined ? '' : ` for ${(turn.times.reasoning / 1000).toFixed(1)} s`
   const tokens = turn.usage?.completion_tokens_details?.reasoning_tokens
-  return `Thought${seconds}${tokens ? ` · ${tokens} tokens` : ''}`
+  return `Thought${seconds}${tokens ? ` · ${tokens} ${tokens === 1 ? 'token' : 'tokens'}` : ''}`
 }
+
+/** Milliseconds from the first piece to the end; in fewer the pieces came together, which says nothing of the speed. */
+const SHORTEST_SPAN = 20
 
 function statistics(turn: Turn): string {
   const { times, usage } = turn
   const parts: string[] = []
   if (times?.first !== undefined) parts.push(`first token ${(times.first / 1000).toFixed(2)} s`)
-  if (
-    usage &&
-    times?.total !== undefined &&
-    times.first !== undefined &&
-    times.total > times.first &&
-    usage.completion_tokens > 1
-  ) {
-    parts.push(`${((1000 * (usage.completion_tokens - 1)) / (times.total - times.first)).toFixed(1)} tokens/s`)
+  const span = (times?.total ?? 0) - (times?.first ?? Infinity)
+  if (usage && usage.completion_tokens > 1 && span >= SHORTEST_SPAN) {
+    const rate = (1000 * (usage.completion_tokens - 1)) / span
+    parts.push(`${rate.toFixed(rate < 100 ? 1 : 0)} tokens/s`)
   }
   if (usage) parts.push(`${usage.prompt_tokens} + ${usage.completion_tokens} tokens`)
   return parts.join(' · ')
