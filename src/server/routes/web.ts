@@ -36,11 +36,16 @@ export function pages(): readonly Route[] {
   })
 }
 
-/** A page links its files by their names alone, so its path must not end with a slash where it has a name. */
+/**
+ * A page links its files by their names alone, so its path must not end with a slash where it has a name, and must where it
+ * is the root of an app mounted below a path.
+ */
 function page(name: string): RequestHandler {
   const send = file(name)
   return (req, res, next) => {
+    const path = req.originalUrl.replace(/\?.*/s, '')
     if (req.path.length > 1 && req.path.endsWith('/')) res.redirect(308, `..${req.path.slice(0, -1)}`)
+    else if (req.path === '/' && !path.endsWith('/')) res.redirect(308, `./${path.slice(path.lastIndexOf('/') + 1)}/`)
     else send(req, res, next)
   }
 }
