@@ -27,5 +27,6 @@ function readable(line: string): string {
     .join(' ')
   const cause = err ? `\n${err.stack ?? err.message ?? ''}` : ''
   const text = `${name === '' ? '' : `${name}: `}${msg}`
-  return `${harmless(`${time.slice(11, 19)} ${text}`)} ${dim(harmless(details).replaceAll('\n', ' '), true)}${harmless(cause)}\n`
+  const tail = details === '' ? '' : ` ${dim(harmless(details).replaceAll('\n', ' '), true)}`
+  return `${harmless(`${time.slice(11, 19)} ${text}`)}${tail}${harmless(cause)}\n`
 }

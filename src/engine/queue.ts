@@ -61,7 +61,7 @@ export class RequestQueue {
         return reject(
           createError(
             'ENGINE_OVERLOADED',
-            `The server is busy and ${this.#waiting.size} requests wait already. Try again later.`,
+            `The server is busy, with ${this.#waiting.size} waiting already. Try again later.`,
           ),
         )
       }

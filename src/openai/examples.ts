@@ -160,7 +160,7 @@ export const errorExamples: Readonly<Record<string, Examples>> = {
       'server_error',
     ),
     engine_overloaded: error(
-      'The server is busy and 16 requests wait already. Try again later.',
+      'The server is busy, with 16 waiting already. Try again later.',
       'engine_overloaded',
       null,
       'server_error',
