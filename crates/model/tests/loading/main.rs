@@ -11,6 +11,7 @@ mod hostile_config;
 mod hostile_files;
 mod hostile_layouts;
 mod hostile_packed;
+mod hostile_shards;
 mod hostile_tensors;
 mod maker;
 mod mlx;

@@ -215,3 +215,7 @@ pub fn defect(folder: &TempFolder) -> (String, Defect) {
         Ok(_) => panic!("expected a defect, got weights"),
     }
 }
+
+pub fn name(text: &str) -> String {
+    text.to_owned()
+}
