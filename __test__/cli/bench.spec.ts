@@ -111,6 +111,9 @@ t.test('bad flags are refused with what would be right', async (t) => {
     [['--compare', 'dtype'], /--compare takes name=value pairs, got "dtype"/],
     [['--compare', 'dtype=int4'], /`dtype` must be float32, int16 or int8, got int4/],
     [[tiny, '--depth', '9999999'], /`depth` must be at most \d+/],
+    [[tiny, '--depth', '90', '--tokens', '40', '--rounds', '101'], /`depth` must be at most 56, .* got 90/],
+    [[tiny, '--prompt', '4097'], /`prompt` must be at most 4096/],
+    [[tiny, '--tokens', '4097'], /`tokens` must be at most 4096/],
     [['sprout', '--layers', '2'], /--layers and a model exclude each other/],
   ]
   for (const [args, message] of cases) {

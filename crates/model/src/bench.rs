@@ -106,7 +106,7 @@ struct Run<'a> {
 /// Measures each of `settings`, until `is_cancelled` says otherwise.
 ///
 /// # Errors
-/// Those of [`Model::new`] and of running it, [`Error::InvalidArgument`] where a depth does not fit the context, and
+/// Those of [`Model::new`] and of running it, [`Error::InvalidArgument`] where something asked for does not fit the context, and
 /// [`Error::Cancelled`].
 pub fn run(
     settings: &[Setting],
@@ -134,25 +134,7 @@ impl<'a> Run<'a> {
     ) -> Result<Self> {
         let weights = &setting.weights;
         let mut model = Model::new(weights.clone(), &setting.options)?;
-        let deepest = options
-            .depths
-            .iter()
-            .copied()
-            .max()
-            .unwrap_or(0)
-            .max(options.prompt);
-        let room = model
-            .context_length()
-            .saturating_sub(options.tokens * (options.rounds.max(1) + 1));
-        if deepest > room {
-            return Err(Error::InvalidArgument {
-                argument: "depth",
-                expected: format!(
-                    "at most {room}, so that what is generated still fits the context"
-                ),
-                found: deepest.to_string(),
-            });
-        }
+        check_room(model.context_length(), options)?;
         let threads = model.threads();
         let reader = Pool::new(threads).map_err(|error| Error::InvalidArgument {
             argument: "threads",
@@ -249,6 +231,33 @@ impl<'a> Run<'a> {
             logits_hash: self.logits_hash,
         }
     }
+}
+
+/// Whether all fits a context of `length` tokens. Each round begins an empty context anew, but goes on in the filled ones.
+fn check_room(length: usize, options: &BenchOptions) -> Result<()> {
+    let rounds = options.rounds.max(1);
+    let deepest = options.depths.iter().copied().max().unwrap_or(0);
+    let checks = [
+        ("prompt", options.prompt, length),
+        ("tokens", options.tokens, length),
+        (
+            "depth",
+            deepest,
+            length.saturating_sub(options.tokens.max(1).saturating_mul(rounds)),
+        ),
+    ];
+    for (argument, found, room) in checks {
+        if found > room {
+            return Err(Error::InvalidArgument {
+                argument,
+                expected: format!(
+                    "at most {room}, so that what is generated still fits the context"
+                ),
+                found: found.to_string(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Tokens of context that are filled in before a cancellation is noticed.
