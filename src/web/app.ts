@@ -10,6 +10,8 @@ import { turnView, type TurnState } from './view.js'
 
 const EXAMPLES = ['What is 17 * 23?', 'Say hello in French.', 'What is the capital of Kenya?']
 
+const PHASES: Readonly<Record<string, string>> = { download: 'being downloaded', convert: 'being packed' }
+
 const settings = loadSettings()
 const store = await Store.open()
 const messages = byId('messages')
@@ -251,8 +253,11 @@ async function watchServer(): Promise<void> {
       else if (now.status === 'loading') {
         const { loaded_bytes: value = 0, total_bytes: max = 0 } = now
         const share = max > 0 ? ` ${Math.floor((100 * value) / max)} %` : ''
-        const phase = now.phase ? ` (${now.phase})` : ''
-        banner(`The model is loading${phase}…${share}`, false, max > 0 ? { value, max } : undefined)
+        banner(
+          `The model is ${PHASES[now.phase ?? ''] ?? 'loading'}…${share}`,
+          false,
+          max > 0 ? { value, max } : undefined,
+        )
       } else if (now.status !== 'ok') banner('The server is shutting down.', true)
       else if (ours) banner('')
       ours = now.status !== 'ok'
