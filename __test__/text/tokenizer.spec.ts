@@ -1,4 +1,5 @@
 import { equal } from 'node:assert/strict'
+import { fileURLToPath } from 'node:url'
 import * as tokenizers from '@huggingface/tokenizers'
 import fc from 'fast-check'
 import t from 'tap'
@@ -48,6 +49,50 @@ t.test('encodes any text as the whole reference library does, long ones in stret
     }),
     { numRuns: 100 },
   )
+})
+
+t.test('any pattern gives what the library makes of it', async () => {
+  const { normalizer, ...rest } = JSON.parse(file) as Record<string, unknown>
+  const split = (Regex: string, more = {}) => ({
+    ...{ type: 'Split', pattern: { Regex }, behavior: 'Isolated', invert: false },
+    ...more,
+  })
+  const bytes = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: false }
+  const steps: Record<string, object[]> = {
+    'another pattern': [split(String.raw`"key": "|\p{L}+|\p{N}|\n+|[^\p{L}\p{N}\n]+`), bytes],
+    'a pattern with gaps': [split(String.raw`\p{L}+`), bytes],
+    'a pattern that matches nothing, too': [split('a*'), bytes],
+    'words that are taken out': [split(String.raw`\p{L}+`, { invert: true }), bytes],
+    'gaps that are taken out': [split(String.raw`\s+`, { behavior: 'Removed' }), bytes],
+    'two patterns': [split(String.raw`\p{N}{1,3}`), split('[a-m]+'), bytes],
+    'no pattern': [bytes],
+  }
+  for (const [name, pretokenizers] of Object.entries(steps)) {
+    const other = { ...rest, normalizer, pre_tokenizer: { type: 'Sequence', pretokenizers } }
+    const own = await loadText(await folderOf({ 'tokenizer.json': JSON.stringify(other) }))
+    const theirs = new Tokenizer(other, {})
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(fc.string({ unit: 'binary' }), longText), async (input) => {
+        const expected = theirs.encode(wellFormed(input), { add_special_tokens: false }).ids
+        equal((await own.tokenizeAsync(input)).join(), expected.join(), name)
+      }),
+      { numRuns: 6 },
+    )
+  }
+})
+
+t.test('long texts give way, whatever the pattern', async (t) => {
+  for (const model of [text, await loadText(fileURLToPath(new URL('../../models/sprout', import.meta.url)))]) {
+    let turns = 0
+    let over = false
+    const count = (): void => {
+      turns++
+      if (!over) setImmediate(count)
+    }
+    setImmediate(count)
+    await model.tokenizeAsync('word and more '.repeat(100_000)).finally(() => (over = true))
+    t.ok(turns > 3, `${turns} turns`)
+  }
 })
 
 t.test('encoding stops when its signal aborts', async (t) => {

@@ -7,14 +7,25 @@ const { Tokenizer } = tokenizers as unknown as {
     config: object,
   ) => {
     readonly normalizer: { normalize(text: string): string } | null
-    readonly pre_tokenizer: { pre_tokenize(text: string): string[] } | null
+    readonly pre_tokenizer: PreTokenizer | null
   }
+}
+
+/** What the library runs for a step. */
+interface PreTokenizer {
+  pre_tokenize(text: string | string[]): string[]
+  /** Of a `Split`. */
+  readonly pattern?: RegExp | null
+  /** Of a `Sequence`. */
+  readonly tokenizers?: readonly PreTokenizer[]
 }
 
 /** A part of a `pre_tokenizer` in `tokenizer.json`. */
 interface Step {
   readonly type?: unknown
   readonly pattern?: { readonly Regex?: unknown }
+  readonly behavior?: unknown
+  readonly invert?: unknown
   readonly pretokenizers?: readonly Step[]
   readonly add_prefix_space?: unknown
   readonly use_regex?: unknown
@@ -38,7 +49,7 @@ const CHUNK = 4096
 
 /** The steps before the BPE model: normalising and splitting a text into words. */
 export interface Splitter {
-  /** The words of a text, in bunches of a few thousand characters where the pattern allows to cut it so. */
+  /** The words of a text, in bunches of a few thousand characters wherever the first step is a pattern. */
   split(text: string): Iterable<readonly string[]>
 }
 
@@ -56,13 +67,14 @@ export function createSplitter(normalizer: unknown, preTokenizer: unknown): Spli
     },
     {},
   )
-  const words = (text: string): readonly string[] => {
-    const normal = reference.normalizer === null ? text : reference.normalizer.normalize(text)
-    return reference.pre_tokenizer === null ? [normal] : reference.pre_tokenizer.pre_tokenize(normal)
-  }
+  const normal = (text: string) => reference.normalizer?.normalize(text) ?? text
+  const words = (text: string): readonly string[] =>
+    reference.pre_tokenizer?.pre_tokenize(normal(text)) ?? [normal(text)]
   const cut = normalizer === null || (normalizer as Step).type === 'NFC' ? safeCut(step) : undefined
+  const matches = cut === undefined ? bunches(step, reference.pre_tokenizer) : undefined
   return {
     *split(text) {
+      if (matches !== undefined) return yield* matches(normal(text))
       let start = 0
       while (cut !== undefined && text.length - start > 2 * CHUNK) {
         cut.lastIndex = start + CHUNK
@@ -87,6 +99,35 @@ function withoutAlphabet(step: Step): Step | null {
   if (step.type !== 'Sequence' || !Array.isArray(step.pretokenizers)) return step
   const rest = step.pretokenizers.map(withoutAlphabet).filter((each) => each !== null)
   return rest.length > 0 ? { type: 'Sequence', pretokenizers: rest } : null
+}
+
+/**
+ * For patterns that do not say where a text may be cut: does match by match what the library does at one go. Undefined when
+ * the first step is not a pattern, or one of another kind.
+ */
+function bunches(step: Step | null, reference: PreTokenizer | null) {
+  const first = step?.type === 'Sequence' ? step.pretokenizers?.[0] : step
+  const [runner, ...others] = reference?.tokenizers ?? [reference]
+  const pattern = runner?.pattern
+  if (first?.type !== 'Split' || first.invert === true || !pattern) return undefined
+  if (String(first.behavior).toLowerCase() === 'removed') return undefined
+  const finish = (words: string[]) => others.reduce<string[]>((some, other) => other?.pre_tokenize(some) ?? some, words)
+  return function* (text: string): Generator<readonly string[], void> {
+    let words: string[] = []
+    let began = 0
+    let end = 0
+    for (const match of text.matchAll(pattern)) {
+      if (end < match.index) words.push(text.slice(end, match.index))
+      if (match[0] !== '') words.push(match[0])
+      end = match.index + match[0].length
+      if (end - began < CHUNK) continue
+      yield finish(words)
+      words = []
+      began = end
+    }
+    if (end < text.length) words.push(text.slice(end))
+    yield finish(words)
+  }
 }
 
 /**
