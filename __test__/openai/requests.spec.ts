@@ -3,7 +3,7 @@ import { createConfig } from '../../src/config.js'
 import { openChat, readChat } from '../../src/openai/chat.js'
 import { openCompletion, readCompletion } from '../../src/openai/completions.js'
 import { ApiError } from '../../src/openai/errors.js'
-import { fitWindow } from '../../src/openai/request.js'
+import { checkCount, fitWindow } from '../../src/openai/request.js'
 
 const defaults = createConfig()
 const user = { role: 'user', content: 'Hi' }
@@ -265,5 +265,10 @@ t.test('the window and the limit of prompts', (t) => {
   t.match(long.message, /51.*50/)
   t.match(refusal(() => fitWindow({ maxTokens: 10 }, 40, 40, config, 'prompt')).message, /40.*39/)
   t.equal(fitWindow({ maxTokens: 10 }, 39, 40, config, 'prompt').maxTokens, 1)
+  checkCount(Array(50), 100, config)
+  const crowd = refusal(() => checkCount(Array(51), 100, config))
+  t.match(crowd, { status: 400, code: 'context_length_exceeded', param: 'messages' })
+  t.match(crowd.message, /51.*50/)
+  t.match(refusal(() => checkCount(Array(40), 40, config)).message, /40.*39/)
   t.end()
 })

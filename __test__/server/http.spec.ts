@@ -308,7 +308,8 @@ t.test('the request id is on every answer: good, refused, streamed, and those th
 })
 
 t.test('errors of the prompt come before the queue, as plain answers even when a stream is asked for', async (t) => {
-  const { post } = await serve(t, undefined, { maxPromptTokens: 20 })
+  const model = new FakeModel()
+  const { post } = await serve(t, model, { maxPromptTokens: 20 })
   const say = (content: string, stream: boolean) => post(chat, { messages: [{ role: 'user', content }], stream })
   for (const stream of [false, true]) {
     t.match(await errorOf(await say('x'.repeat(21), stream)), {
@@ -319,6 +320,9 @@ t.test('errors of the prompt come before the queue, as plain answers even when a
     t.equal((await say('x'.repeat(20), stream)).status, 200)
     t.match(await errorOf(await say('refuse me', stream)), { status: 400, param: 'messages', code: null })
   }
+  const crowd = await errorOf(await post(chat, { messages: Array(21).fill({ role: 'user', content: '' }) }))
+  t.match(crowd, { status: 400, code: 'context_length_exceeded', param: 'messages' })
+  t.equal(model.prompts.length, 6, 'so many messages are not even rendered')
   const long = await post('/v1/completions', { prompt: 'x'.repeat(21) })
   t.match(await errorOf(long), { status: 400, code: 'context_length_exceeded', param: 'prompt' })
 })

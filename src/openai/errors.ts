@@ -65,6 +65,15 @@ export function promptTooLong(length: number, limit: number, param: 'messages' |
   )
 }
 
+/** 400: so many messages that they need not be rendered to know. */
+export function tooManyMessages(count: number, limit: number): ApiError {
+  return invalidRequest(
+    `The conversation's ${count} messages take more than the ${limit} tokens that are accepted. Start a new conversation.`,
+    'messages',
+    { code: 'context_length_exceeded' },
+  )
+}
+
 /** 503: the weights are not there yet. */
 export function modelLoading(): ApiError {
   return new ApiError(503, 'The model is still loading. /health shows how far it is.', { code: 'model_loading' })

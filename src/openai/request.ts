@@ -1,5 +1,5 @@
 import type { SamplingParams } from '../chat/types.js'
-import { invalidRequest, modelNotFound, promptTooLong } from './errors.js'
+import { invalidRequest, modelNotFound, promptTooLong, tooManyMessages } from './errors.js'
 import type { SamplingBody } from './schemas.js'
 import type { RequestDefaults } from './types.js'
 
@@ -42,6 +42,12 @@ export function readSampling(body: SamplingBody, defaults: RequestDefaults): Sam
 function readSeed(seed: number | bigint | null | undefined): number | bigint | undefined {
   if (seed === null || seed === undefined) return undefined
   return typeof seed === 'number' && !Number.isSafeInteger(seed) ? BigInt(seed) : seed
+}
+
+/** Refuses conversations that cannot fit, each message being a token at least, before time is spent on rendering them. */
+export function checkCount(messages: readonly unknown[], window: number, defaults: RequestDefaults): void {
+  const limit = Math.min(defaults.maxPromptTokens, window - 1)
+  if (messages.length > limit) throw tooManyMessages(messages.length, limit)
 }
 
 /**

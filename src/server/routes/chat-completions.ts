@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express'
 import { collectChat, openChat, readChat, streamChat } from '../../openai/chat.js'
-import { fitWindow } from '../../openai/request.js'
+import { checkCount, fitWindow } from '../../openai/request.js'
 import { recordOf } from '../record.js'
 import type { ServerState } from '../state.js'
 import { answer, connectionSignal } from './answer.js'
@@ -13,6 +13,7 @@ export function chatCompletions(state: ServerState): RequestHandler {
     const { body, form } = openChat(req.body, config)
     const model = state.requireModel()
     const request = readChat(body, form, config)
+    checkCount(request.params.messages, model.info.contextLength, config)
     const prompt = await model.prepareChat(request.params, { signal })
     const fitted = fitWindow(request.params, prompt.ids.length, model.info.contextLength, config, 'messages')
     const record = recordOf(res)
