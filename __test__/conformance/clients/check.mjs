@@ -3,15 +3,17 @@
 // CLIENTS_FOLDER names a folder to install in once and keep.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer as createHttp } from 'node:http'
 import { tmpdir } from 'node:os'
 import { extname, join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Maple, createServer } from '../../../dist/index.js'
 import { stageExamples } from './examples.mjs'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
+const cases = JSON.parse(readFileSync(join(here, 'cases.json'), 'utf8'))
 const kept = process.env.CLIENTS_FOLDER
 const work = kept ? resolve(kept) : mkdtempSync(join(tmpdir(), 'maple-clients-'))
 const windows = process.platform === 'win32'
@@ -73,6 +75,22 @@ async function serve(app) {
   return `http://127.0.0.1:${server.address().port}`
 }
 
+/** The model, but slow with one question: the answer to it is surely still under way when it is aborted. */
+function slowWith(question) {
+  return {
+    info: model.info,
+    prepareChat: (...args) => model.prepareChat(...args),
+    tokenizePrompt: (...args) => model.tokenizePrompt(...args),
+    runCompletion: (...args) => model.runCompletion(...args),
+    async *runChat(prompt, params, options) {
+      for await (const event of model.runChat(prompt, params, options)) {
+        yield event
+        if (prompt.text.includes(question)) await sleep(1000, undefined, { signal: options.signal })
+      }
+    },
+  }
+}
+
 try {
   cpSync(here, work, { recursive: true })
   if (!existsSync(join(work, 'node_modules')))
@@ -80,7 +98,7 @@ try {
   if (withPython && !existsSync(python)) await installPython()
 
   model = await Maple.load('sprout', { cacheFolder: false })
-  const url = await serve(createServer(model, { apiKey }))
+  const url = await serve(createServer(slowWith(cases.slow), { apiKey }))
   const env = {
     SERVER_URL: url,
     SERVER_KEY: apiKey,
