@@ -43,6 +43,9 @@ t.test('pack makes a folder that is a checkpoint itself', async (t) => {
   const again = start(['pack', tiny, folder])
   t.equal(await again.ended, 2)
   t.match(again.stderr, /destination/)
+  const alone = start(['pack', tiny])
+  t.equal(await alone.ended, 2)
+  t.equal(alone.stderr, 'maple-cpu: Not enough arguments: got 1, need at least 2. See maple-cpu pack --help.\n')
 })
 
 t.test('what is wrong with a model has its own exit code', async (t) => {

@@ -68,7 +68,7 @@ try {
   await program.parseAsync()
 } catch (error) {
   // Commands report their own failures; what arrives here is about the command line.
-  const message = error instanceof Error ? error.message : String(error)
+  const message = (error instanceof Error ? error.message : String(error)).replace('non-option arguments', 'arguments')
   process.stderr.write(`maple-cpu: ${message}${/[.?]$/.test(message) ? '' : '.'}${advice(message)}\n`)
   process.exitCode = exitCodes.usage
 }
