@@ -67,7 +67,12 @@ impl Bench<'_> {
         self.run("softmax 256", 0, || fns.softmax(black_box(&mut logits)));
         let pairs = ROTATED / 2;
         let (mut cos, mut sin) = (vec![0.0; pairs], vec![0.0; pairs]);
-        rope_angles(1000, &rope_frequencies(10_000.0, ROTATED), &mut cos, &mut sin);
+        rope_angles(
+            1000,
+            &rope_frequencies(10_000.0, ROTATED),
+            &mut cos,
+            &mut sin,
+        );
         let mut head = wave(HEAD);
         self.run("rotate 64 of 128", 0, || {
             fns.rotate(black_box(&mut head), &cos, &sin)
