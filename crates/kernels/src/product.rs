@@ -66,6 +66,24 @@ pub fn strip_product(
     }
 }
 
+/// Cuts `0 .. len` into as few parts of at most `max` as it takes, whose lengths differ by one at most: a kernel for few rows
+/// does less with each byte of the weights than one for many, so no part should be left over.
+#[allow(dead_code, reason = "not every instruction set cuts its rows")]
+#[inline(always)]
+pub(crate) fn even_parts(len: usize, max: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let parts = len.div_ceil(max);
+    let (each, longer) = if parts == 0 {
+        (0, 0)
+    } else {
+        (len / parts, len % parts)
+    };
+    let mut start = 0;
+    (0..parts).map(move |i| {
+        let end = start + each + usize::from(i < longer);
+        std::mem::replace(&mut start, end)..end
+    })
+}
+
 /// How much of a strip [`prefetch_strip`] asks for, in bytes: as far as the products prefetch ahead of themselves.
 const BEGINNING: usize = 8192;
 

@@ -56,7 +56,8 @@ pub struct Rows {
     scales: Buffer<f32>,
     /// `[max_rows][padded / SUM_GROUP]`: sums of q over 16 columns.
     sums: Buffer<i32>,
-    /// `[max_rows][2]`: sums over the row of the high plane, and of q.
+    /// `[max_rows][totals_per_row]`. In `Int16` the sums over the row of the high plane, and of q; in `Int8` the sum of q over
+    /// each block.
     totals: Buffer<i32>,
     /// `[max_rows][padded / SUM_GROUP]`, only in `F32`: sums of the values over 16 columns.
     value_sums: Buffer<f32>,
@@ -93,7 +94,7 @@ impl Rows {
             planes: Buffer::zeroed(max_rows * precision.planes() * Self::stride_of(padded)),
             scales: Buffer::zeroed(max_rows * Self::scales_of(padded, precision)),
             sums: Buffer::zeroed(integer * max_rows * groups),
-            totals: Buffer::zeroed(integer * max_rows * 2),
+            totals: Buffer::zeroed(max_rows * Self::totals_of(padded, precision)),
             value_sums: Buffer::zeroed((1 - integer) * max_rows * groups),
         }
     }
@@ -107,6 +108,14 @@ impl Rows {
         match precision {
             Precision::F32 => 0,
             Precision::Int16 => 1,
+            Precision::Int8 => padded / BLOCK,
+        }
+    }
+
+    fn totals_of(padded: usize, precision: Precision) -> usize {
+        match precision {
+            Precision::F32 => 0,
+            Precision::Int16 => 2,
             Precision::Int8 => padded / BLOCK,
         }
     }
@@ -232,10 +241,17 @@ impl Rows {
         self.totals[2 * r]
     }
 
-    /// Sum of q over row `r`.
+    /// Sum of q over row `r` (`Int16` only).
     #[inline(always)]
     pub(crate) fn total(&self, r: usize) -> i32 {
         self.totals[2 * r + 1]
+    }
+
+    /// Sums of q of row `r` over each block (`Int8` only).
+    #[inline(always)]
+    pub(crate) fn block_totals(&self, r: usize) -> &[i32] {
+        let blocks = self.padded / BLOCK;
+        &self.totals[r * blocks..][..blocks]
     }
 }
 
@@ -327,7 +343,11 @@ impl<'a> SharedRows<'a> {
                 plane_stride: stride,
                 scales: part(&rows.scales, r, scales),
                 sums: part(&rows.sums, r, integer * groups),
-                totals: part(&rows.totals, r, integer * 2),
+                totals: part(
+                    &rows.totals,
+                    r,
+                    Rows::totals_of(rows.padded, rows.precision),
+                ),
                 value_sums: part(&rows.value_sums, r, (1 - integer) * groups),
             }
         };
@@ -414,8 +434,12 @@ mod tests {
                         for (sum, q) in x.sums(1).iter().zip(q.chunks(SUM_GROUP)) {
                             assert_eq!(*sum, q.iter().sum::<i32>());
                         }
-                        assert_eq!(x.total(1), q.iter().sum::<i32>());
-                        if precision == Precision::Int16 {
+                        if precision == Precision::Int8 {
+                            for (total, q) in x.block_totals(1).iter().zip(q.chunks(BLOCK)) {
+                                assert_eq!(*total, q.iter().sum::<i32>());
+                            }
+                        } else {
+                            assert_eq!(x.total(1), q.iter().sum::<i32>());
                             assert_eq!(
                                 x.high_total(1),
                                 x.plane(1, 0).iter().map(|&h| i32::from(h)).sum::<i32>()

@@ -80,15 +80,15 @@ pub(crate) unsafe fn int16(row: QuantizeRow<'_>) {
 /// None of its own; unsafe to fit the table.
 #[inline(always)]
 pub(crate) unsafe fn int8(row: QuantizeRow<'_>) {
-    let mut total = 0;
     let blocks = row
         .values
         .chunks_exact(BLOCK)
         .zip(row.planes.chunks_exact_mut(BLOCK));
     let sums = row.sums.chunks_exact_mut(BLOCK / SUM_GROUP);
-    for (((values, plane), sums), out) in blocks.zip(sums).zip(row.scales) {
+    let outs = row.scales.iter_mut().zip(row.totals);
+    for (((values, plane), sums), (out, total)) in blocks.zip(sums).zip(outs) {
         let (scale, reciprocal) = scale(values, INT8_MAX);
-        *out = scale;
+        (*out, *total) = (scale, 0);
         for ((values, plane), sum) in values
             .chunks_exact(SUM_GROUP)
             .zip(plane.chunks_exact_mut(SUM_GROUP))
@@ -101,8 +101,7 @@ pub(crate) unsafe fn int8(row: QuantizeRow<'_>) {
                 q_sum += q;
             }
             *sum = q_sum;
-            total += q_sum;
+            *total += q_sum;
         }
     }
-    row.totals[1] = total;
 }

@@ -2,7 +2,7 @@
 
 use crate::layout::{STRIP, TERNARY_TILE_BYTES, TERNARY_TILE_COLS};
 use crate::mat::TernaryStrip;
-use crate::rows::{BLOCK, Rows, SUM_GROUP};
+use crate::rows::{BLOCK, Rows};
 
 /// Word `row` of a tile: 16 codes of that row.
 #[inline(always)]
@@ -64,9 +64,7 @@ pub(crate) unsafe fn int8(w: &TernaryStrip<'_>, x: &Rows, idx: &[u32], out: &mut
         let mut acc = [0.0; STRIP];
         for (block, tiles) in w.tiles.chunks(TILES).enumerate() {
             let dots = dots(tiles, &x.plane(r, 0)[block * BLOCK..][..BLOCK]);
-            let sums = &x.sums(r)[block * BLOCK / SUM_GROUP..][..BLOCK / SUM_GROUP];
-            let total: i32 = sums.iter().sum();
-            let scale = x.scales(r)[block];
+            let (total, scale) = (x.block_totals(r)[block], x.scales(r)[block]);
             for (acc, dot) in acc.iter_mut().zip(dots) {
                 *acc = ((dot - total) as f32).mul_add(scale, *acc);
             }

@@ -3,7 +3,7 @@
 use super::{Dot, join, load, load_x, prefetch};
 use crate::layout::{STRIP, TERNARY_TILE_BYTES, TERNARY_TILE_COLS};
 use crate::mat::TernaryStrip;
-use crate::rows::{BLOCK, Rows, SUM_GROUP};
+use crate::rows::{BLOCK, Rows};
 use std::arch::aarch64::*;
 
 /// Bytes of one block of columns. 16-bit sums of one block stay below 64 * 2 * 127 = 16256.
@@ -186,7 +186,6 @@ unsafe fn int8_tile<D: Dot, const T: usize>(
     idx: &[u32],
     out: &mut [f32],
 ) {
-    const GROUPS: usize = BLOCK / SUM_GROUP;
     let planes = x.planes::<T, 1>(idx, block * BLOCK);
     let count = tiles.len() / TERNARY_TILE_BYTES;
     for at in (0..STRIP).step_by(16) {
@@ -195,7 +194,7 @@ unsafe fn int8_tile<D: Dot, const T: usize>(
             let sums = dots::<D, 4, T, 1>(tiles.as_ptr().add(4 * at), count, planes);
             for (t, [sums]) in sums.into_iter().enumerate() {
                 let r = idx[t] as usize;
-                let total: i32 = x.sums(r)[block * GROUPS..][..GROUPS].iter().sum();
+                let total = x.block_totals(r)[block];
                 let total = vdupq_n_s32(total);
                 let scale = vdupq_n_f32(x.scales(r)[block]);
                 for (v, sums) in sums.into_iter().enumerate() {

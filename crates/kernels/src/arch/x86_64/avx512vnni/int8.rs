@@ -3,7 +3,7 @@
 use super::vector::{Sums, VECTORS, broadcast, load, prefetch};
 use crate::layout::{INT8_TILE_BYTES, INT8_TILE_COLS, STRIP};
 use crate::mat::Int8Strip;
-use crate::rows::{BLOCK, Rows, SUM_GROUP};
+use crate::rows::{BLOCK, Rows};
 use std::arch::x86_64::*;
 
 /// Sums of `code * q` over `count` tiles for `T` rows of activations in `P` planes.
@@ -102,7 +102,6 @@ pub(super) unsafe fn int16(w: &Int8Strip<'_>, x: &Rows, idx: &[u32], out: &mut [
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn int8_few<const T: usize>(w: &Int8Strip<'_>, x: &Rows, idx: &[u32], out: &mut [f32]) {
-    const GROUPS: usize = BLOCK / SUM_GROUP;
     let mut acc = [[_mm512_setzero_ps(); VECTORS]; T];
     for (block, tiles) in w
         .data
@@ -114,7 +113,7 @@ unsafe fn int8_few<const T: usize>(w: &Int8Strip<'_>, x: &Rows, idx: &[u32], out
         let sums = unsafe { dots::<T, 1>(tiles.as_ptr(), count, x.planes(idx, block * BLOCK)) };
         for t in 0..T {
             let r = idx[t] as usize;
-            let total: i32 = x.sums(r)[block * GROUPS..][..GROUPS].iter().sum();
+            let total = x.block_totals(r)[block];
             let scale = _mm512_set1_ps(x.scales(r)[block]);
             for v in 0..VECTORS {
                 acc[t][v] = _mm512_fmadd_ps(centred(sums[t][0][v], total), scale, acc[t][v]);

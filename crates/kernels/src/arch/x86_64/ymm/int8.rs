@@ -3,7 +3,7 @@
 use super::{Dot, broadcasts, load, prefetch};
 use crate::layout::{INT8_TILE_BYTES, INT8_TILE_COLS, STRIP};
 use crate::mat::Int8Strip;
-use crate::rows::{BLOCK, Rows, SUM_GROUP};
+use crate::rows::{BLOCK, Rows};
 use std::arch::x86_64::*;
 
 /// Bytes of one block of columns.
@@ -98,11 +98,10 @@ pub(in crate::arch::x86_64) unsafe fn int8<D: Dot>(
     idx: &[u32],
     out: &mut [f32],
 ) {
-    const GROUPS: usize = BLOCK / SUM_GROUP;
     for (block, tiles) in w.data.chunks(BLOCK_BYTES).enumerate() {
         for (&r, out) in idx.iter().zip(out.chunks_exact_mut(STRIP)) {
             let r = r as usize;
-            let total: i32 = x.sums(r)[block * GROUPS..][..GROUPS].iter().sum();
+            let total = x.block_totals(r)[block];
             let scale = x.scales(r)[block];
             let plane = x.plane(r, 0)[block * BLOCK..].as_ptr();
             for at in (0..STRIP).step_by(16) {

@@ -4,7 +4,7 @@
 use super::{Dot, broadcast, broadcasts, join, load, loads, prefetch};
 use crate::layout::{STRIP, TERNARY_TILE_BYTES, TERNARY_TILE_COLS};
 use crate::mat::TernaryStrip;
-use crate::rows::{BLOCK, Rows, SUM_GROUP};
+use crate::rows::{BLOCK, Rows};
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
@@ -320,8 +320,7 @@ unsafe fn int8_add<const V: usize>(
     r: u32,
     out: &mut [f32],
 ) {
-    const GROUPS: usize = BLOCK / SUM_GROUP;
-    let total: i32 = x.sums(r as usize)[block * GROUPS..][..GROUPS].iter().sum();
+    let total = x.block_totals(r as usize)[block];
     // SAFETY: the caller's promise.
     unsafe {
         let total = _mm256_set1_epi32(total);
