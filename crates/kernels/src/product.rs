@@ -72,16 +72,7 @@ pub fn strip_product(
 #[inline(always)]
 pub(crate) fn even_parts(len: usize, max: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     let parts = len.div_ceil(max);
-    let (each, longer) = if parts == 0 {
-        (0, 0)
-    } else {
-        (len / parts, len % parts)
-    };
-    let mut start = 0;
-    (0..parts).map(move |i| {
-        let end = start + each + usize::from(i < longer);
-        std::mem::replace(&mut start, end)..end
-    })
+    (0..parts).map(move |i| len * i / parts..len * (i + 1) / parts)
 }
 
 /// How much of a strip [`prefetch_strip`] asks for, in bytes: as far as the products prefetch ahead of themselves.
@@ -100,6 +91,21 @@ pub fn prefetch_strip(w: &Mat<'_>, strip: usize) {
 mod tests {
     use super::*;
     use crate::mat::{Dense, DenseData, Ternary};
+
+    #[test]
+    fn parts_are_even_and_complete() {
+        for max in [1, 3, 6] {
+            for len in 0..40 {
+                let parts: Vec<_> = even_parts(len, max).collect();
+                assert_eq!(parts.len(), len.div_ceil(max));
+                let all: Vec<usize> = parts.iter().cloned().flatten().collect();
+                assert_eq!(all, (0..len).collect::<Vec<_>>());
+                let lengths = || parts.iter().map(std::ops::Range::len);
+                let (shortest, longest) = (lengths().min(), lengths().max());
+                assert!(longest <= shortest.map(|least| max.min(least + 1)));
+            }
+        }
+    }
 
     #[test]
     fn strips_that_are_not_there_are_no_error() {

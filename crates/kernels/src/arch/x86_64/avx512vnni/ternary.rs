@@ -28,7 +28,7 @@ fn field(word: __m512i, f: usize) -> __m512i {
 fn forget(mut at: *const u8) -> *const u8 {
     // SAFETY: there are no instructions.
     unsafe {
-        std::arch::asm!("/* {0} */", inout(reg) at, options(nomem, nostack, preserves_flags, pure));
+        std::arch::asm!("/* {0} */", inout(reg) at, options(readonly, nostack, preserves_flags, pure));
     }
     at
 }
@@ -200,11 +200,11 @@ unsafe fn int8_block<const T: usize>(
     unsafe {
         let count = tiles.len() / TERNARY_TILE_BYTES;
         let sums = dots::<T, 1>(tiles.as_ptr(), count, x, totals.map(|total| -total));
-        for t in 0..T {
+        for (t, [sums]) in sums.into_iter().enumerate() {
             let scale = _mm512_set1_ps(scales[t]);
-            for v in 0..VECTORS {
+            for (v, sum) in sums.into_iter().enumerate() {
                 let at = out.add(t * STRIP + 16 * v);
-                let value = _mm512_cvtepi32_ps(sums[t][0][v]);
+                let value = _mm512_cvtepi32_ps(sum);
                 _mm512_storeu_ps(at, _mm512_fmadd_ps(value, scale, _mm512_loadu_ps(at)));
             }
         }

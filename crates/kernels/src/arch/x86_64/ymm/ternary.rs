@@ -4,6 +4,7 @@
 use super::{Dot, broadcast, broadcasts, join, load, loads, prefetch};
 use crate::layout::{STRIP, TERNARY_TILE_BYTES, TERNARY_TILE_COLS};
 use crate::mat::TernaryStrip;
+use crate::product::even_parts;
 use crate::rows::{BLOCK, Rows};
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
@@ -163,7 +164,9 @@ pub(in crate::arch::x86_64) unsafe fn int16<D: Dot>(
             }
             unpack(tiles.as_ptr(), count, &mut codes);
             let codes = codes.0.as_ptr().cast::<u8>();
-            for (idx, out) in idx.chunks(3).zip(out.chunks_mut(3 * STRIP)) {
+            for part in even_parts(idx.len(), 3) {
+                let out = &mut out[STRIP * part.start..STRIP * part.end];
+                let idx = &idx[part];
                 match idx.len() {
                     3 => int16_tile::<D, 2, 3>(codes, count, block, x.planes(idx, from), out),
                     2 => int16_tile::<D, 2, 2>(codes, count, block, x.planes(idx, from), out),
@@ -262,7 +265,9 @@ pub(in crate::arch::x86_64) unsafe fn int8<D: Dot>(
             }
             unpack(tiles.as_ptr(), count, &mut codes);
             let codes = codes.0.as_ptr().cast::<u8>();
-            for (idx, out) in idx.chunks(6).zip(out.chunks_mut(6 * STRIP)) {
+            for part in even_parts(idx.len(), 6) {
+                let out = &mut out[STRIP * part.start..STRIP * part.end];
+                let idx = &idx[part];
                 match idx.len() {
                     6 => int8_tile::<D, 6>(codes, count, block, x, idx, out),
                     5 => int8_tile::<D, 5>(codes, count, block, x, idx, out),
