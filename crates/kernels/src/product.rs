@@ -68,7 +68,6 @@ pub fn strip_product(
 
 /// Cuts `0 .. len` into as few parts of at most `max` as it takes, whose lengths differ by one at most: a kernel for few rows
 /// does less with each byte of the weights than one for many, so no part should be left over.
-#[allow(dead_code, reason = "not every instruction set cuts its rows")]
 #[inline(always)]
 pub(crate) fn even_parts(len: usize, max: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     let parts = len.div_ceil(max);

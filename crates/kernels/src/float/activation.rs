@@ -79,7 +79,7 @@ pub(crate) unsafe fn softmax<L: Lanes>(x: *mut f32, n: usize) {
             total = total.add(e);
             lanes::store_part(e, x.add(i), n - i);
         }
-        let total = L::splat(lanes::sum(total));
+        let total = L::splat(total.sum());
         for i in (0..n).step_by(LANES) {
             let e: L = lanes::load_part(x.add(i), n - i, 0.0);
             lanes::store_part(e.div(total), x.add(i), n - i);

@@ -365,7 +365,7 @@ unsafe fn weigh<L: Lanes>(
             total = total.add(e);
         }
         *out = top;
-        *out.add(1) = lanes::sum(total);
+        *out.add(1) = total.sum();
     }
 }
 

@@ -4,10 +4,11 @@
 //! A last part of fewer than 32 columns is padded with zeros. Rows of weights and of activations are tiled in registers,
 //! which changes nothing in that order.
 
-use super::lanes::{self, LANES, Lanes};
+use super::lanes::{LANES, Lanes};
 use crate::arch::prefetch;
 use crate::layout::STRIP;
 use crate::mat::{DenseData, DenseStrip};
+use crate::product::even_parts;
 use crate::rows::Rows;
 
 /// Columns of one step: two vectors.
@@ -87,7 +88,9 @@ unsafe fn products<L: Lanes, E: Element>(
     idx: &[u32],
     out: &mut [f32],
 ) {
-    for (idx, out) in idx.chunks(3).zip(out.chunks_mut(3 * STRIP)) {
+    for part in even_parts(idx.len(), 3) {
+        let out = &mut out[STRIP * part.start..STRIP * part.end];
+        let idx = &idx[part];
         // SAFETY: the caller's promise, for a part of the index list.
         unsafe {
             match (L::WIDE, idx.len()) {
@@ -181,7 +184,7 @@ unsafe fn tile<L: Lanes, E: Element, const R: usize, const T: usize>(
         let mut out = [[0.0; T]; R];
         for (out, sums) in out.iter_mut().zip(&sums) {
             for (out, [a, b]) in out.iter_mut().zip(sums) {
-                *out = lanes::sum(a.add(*b));
+                *out = a.add(*b).sum();
             }
         }
         out

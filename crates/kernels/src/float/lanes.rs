@@ -48,6 +48,20 @@ pub(crate) trait Lanes: Copy {
     unsafe fn fma(self, b: Self, c: Self) -> Self;
     /// `a < b ? x : y`, lane by lane; false where either is NaN.
     unsafe fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self;
+    /// Sum of the lanes in a fixed tree: lane `i` with `i + 8`, then `+ 4`, `+ 2`, `+ 1`.
+    #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        let mut a = [0.0; LANES];
+        // SAFETY: the array holds sixteen values.
+        unsafe { self.store(a.as_mut_ptr()) };
+        for i in 0..8 {
+            a[i] += a[i + 8];
+        }
+        for i in 0..4 {
+            a[i] += a[i + 4];
+        }
+        (a[0] + a[2]) + (a[1] + a[3])
+    }
     /// `2^n`, where `n` in -126..=127 is the value in the low mantissa bits of `self` (see [`exp`]).
     unsafe fn pow2_of_bits(self) -> Self;
 }
@@ -116,22 +130,6 @@ pub(crate) unsafe fn to_array<L: Lanes>(v: L) -> [f32; LANES] {
     // SAFETY: the array holds sixteen values; the caller vouches for the instruction set.
     unsafe { v.store(out.as_mut_ptr()) };
     out
-}
-
-/// Sum of the lanes in a fixed tree: lane `i` with `i + 8`, then `+ 4`, `+ 2`, `+ 1`.
-///
-/// # Safety
-/// The instruction set of `L` must be available.
-#[inline(always)]
-pub(crate) unsafe fn sum<L: Lanes>(v: L) -> f32 {
-    // SAFETY: the caller vouches for the instruction set.
-    let mut a = unsafe { to_array(v) };
-    for half in [8, 4, 2, 1] {
-        for i in 0..half {
-            a[i] += a[i + half];
-        }
-    }
-    a[0]
 }
 
 /// Largest lane; a NaN never wins against a number.

@@ -64,7 +64,7 @@ pub(crate) unsafe fn rmsnorm<L: Lanes>(
             let v: L = lanes::load_part(x.add(i), n - i, 0.0);
             squares = v.fma(v, squares);
         }
-        let inverse = L::splat(1.0 / (lanes::sum(squares) / n as f32 + eps).sqrt());
+        let inverse = L::splat(1.0 / (squares.sum() / n as f32 + eps).sqrt());
         for i in (0..n).step_by(LANES) {
             let v: L = lanes::load_part(x.add(i), n - i, 0.0);
             let w: L = lanes::load_part(weight.add(i), n - i, 0.0);

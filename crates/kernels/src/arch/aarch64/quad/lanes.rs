@@ -152,6 +152,15 @@ impl Lanes for Quads {
         }
     }
     #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        // SAFETY: NEON is part of AArch64.
+        unsafe {
+            let v = vaddq_f32(vaddq_f32(self.0, self.2), vaddq_f32(self.1, self.3));
+            let v = vadd_f32(vget_low_f32(v), vget_high_f32(v));
+            vget_lane_f32::<0>(v) + vget_lane_f32::<1>(v)
+        }
+    }
+    #[inline(always)]
     unsafe fn pow2_of_bits(self) -> Self {
         // SAFETY: NEON is part of AArch64.
         unsafe {

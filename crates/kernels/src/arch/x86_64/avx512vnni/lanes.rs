@@ -1,5 +1,6 @@
 //! Sixteen lanes in one 512-bit register.
 
+use crate::arch::x86_64::ymm::lanes::sum_of_eight;
 use crate::float::lanes::Lanes;
 use std::arch::x86_64::*;
 
@@ -72,6 +73,17 @@ impl Lanes for Whole {
                 y.0,
                 x.0,
             ))
+        }
+    }
+    #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        // SAFETY: AVX-512DQ is available, by the trait's contract.
+        unsafe {
+            let (low, high) = (
+                _mm512_castps512_ps256(self.0),
+                _mm512_extractf32x8_ps::<1>(self.0),
+            );
+            sum_of_eight(_mm256_add_ps(low, high))
         }
     }
     #[inline(always)]

@@ -17,6 +17,21 @@ macro_rules! lanewise {
     };
 }
 
+/// The end of [`Lanes::sum`]: lane `i` with `i + 4`, then `+ 2`, `+ 1`.
+///
+/// # Safety
+///
+/// AVX2 is available.
+#[inline(always)]
+pub(in crate::arch::x86_64) unsafe fn sum_of_eight(v: __m256) -> f32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let v = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
+        let v = _mm_add_ps(v, _mm_movehl_ps(v, v));
+        _mm_cvtss_f32(_mm_add_ss(v, _mm_movehdup_ps(v)))
+    }
+}
+
 impl Lanes for Halves {
     const WIDE: bool = false;
 
@@ -88,6 +103,11 @@ impl Lanes for Halves {
                 _mm256_blendv_ps(y.1, x.1, _mm256_cmp_ps::<_CMP_LT_OQ>(a.1, b.1)),
             )
         }
+    }
+    #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        // SAFETY: AVX2 is available, by the trait's contract.
+        unsafe { sum_of_eight(_mm256_add_ps(self.0, self.1)) }
     }
     #[inline(always)]
     unsafe fn pow2_of_bits(self) -> Self {
