@@ -80,28 +80,23 @@ pub(crate) unsafe fn int16(row: QuantizeRow<'_>) {
 /// None of its own; unsafe to fit the table.
 #[inline(always)]
 pub(crate) unsafe fn int8(row: QuantizeRow<'_>) {
-    let blocks = row
-        .values
-        .chunks_exact(BLOCK)
-        .zip(row.planes.chunks_exact_mut(BLOCK));
+    let (values, planes) = (
+        row.values.chunks_exact(BLOCK),
+        row.planes.chunks_exact_mut(BLOCK),
+    );
     let sums = row.sums.chunks_exact_mut(BLOCK / SUM_GROUP);
     let outs = row.scales.iter_mut().zip(row.totals);
-    for (((values, plane), sums), (out, total)) in blocks.zip(sums).zip(outs) {
+    for (((values, plane), sums), (out, total)) in values.zip(planes).zip(sums).zip(outs) {
         let (scale, reciprocal) = scale(values, INT8_MAX);
-        (*out, *total) = (scale, 0);
-        for ((values, plane), sum) in values
-            .chunks_exact(SUM_GROUP)
-            .zip(plane.chunks_exact_mut(SUM_GROUP))
-            .zip(sums)
-        {
-            let mut q_sum = 0;
-            for c in 0..SUM_GROUP {
-                let q = round(values[c] * reciprocal).clamp(-INT8_MAX, INT8_MAX);
-                plane[c] = q as i8;
-                q_sum += q;
-            }
-            *sum = q_sum;
-            *total += q_sum;
+        *out = scale;
+        for (q, value) in plane.iter_mut().zip(values) {
+            *q = round(value * reciprocal).clamp(-INT8_MAX, INT8_MAX) as i8;
         }
+        let mut block_total = 0;
+        for (sum, plane) in sums.iter_mut().zip(plane.chunks_exact(SUM_GROUP)) {
+            *sum = plane.iter().map(|&q| i32::from(q)).sum();
+            block_total += *sum;
+        }
+        *total = block_total;
     }
 }
