@@ -39,6 +39,10 @@ impl Bench<'_> {
             }
             best = best.min(start.elapsed().as_secs_f64() / self.calls as f64);
         }
+        if self.calls == 1 {
+            // A single call shows that it runs, not how fast.
+            return;
+        }
         let rate = if bytes > 0 {
             format!(" {:6.1} GB/s", bytes as f64 / best / 1e9)
         } else {
