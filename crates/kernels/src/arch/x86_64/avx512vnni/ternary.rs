@@ -28,7 +28,7 @@ fn field(word: __m512i, f: usize) -> __m512i {
 fn forget(mut at: *const u8) -> *const u8 {
     // SAFETY: there are no instructions.
     unsafe {
-        std::arch::asm!("/* {0} */", inout(reg) at, options(readonly, nostack, preserves_flags, pure));
+        std::arch::asm!("/* {0} */", inout(reg) at, options(readonly, nostack, preserves_flags));
     }
     at
 }
