@@ -6,66 +6,10 @@
 
 use kernels::float::attention::{Element, KEY_BLOCK, KEY_CHUNK, record_len};
 
-use super::layers::Pass;
-use super::scratch::{Local, QUERY_ROWS, SPLIT_ROWS};
-use crate::kv_cache::KvCache;
+use super::pass::Pass;
+use super::scratch::{Local, QUERY_ROWS};
+use super::sequence::Sequence;
 use crate::pool::Worker;
-
-/// A sequence's part of a pass.
-pub(super) struct Sequence<'a> {
-    pub(super) cache: &'a KvCache,
-    /// Its first row in the pass.
-    pub(super) first: usize,
-    pub(super) rows: usize,
-    /// The position of its first row.
-    pub(super) start: usize,
-}
-
-impl Sequence<'_> {
-    fn splits(&self) -> bool {
-        self.rows <= SPLIT_ROWS
-    }
-
-    /// Chunks that any of the rows `from .. to` sees, first and end.
-    fn chunks(&self, layer: usize, from: usize, to: usize) -> (usize, usize) {
-        let first = self.cache.visible_from(layer, self.start + from) / KEY_CHUNK;
-        (first, (self.start + to - 1) / KEY_CHUNK + 1)
-    }
-
-    /// What row `row` sees of `chunk`, in positions of the chunk.
-    fn range(&self, layer: usize, row: usize, chunk: usize) -> (usize, usize) {
-        let position = self.start + row;
-        let base = chunk * KEY_CHUNK;
-        let from = self.cache.visible_from(layer, position).max(base);
-        let to = (position + 1).min(base + KEY_CHUNK);
-        if from < to {
-            (from - base, to - base)
-        } else {
-            (0, 0)
-        }
-    }
-
-    /// Blocks of sixteen positions that its rows touch.
-    fn key_blocks(&self) -> usize {
-        (self.start + self.rows - 1) / KEY_BLOCK - self.start / KEY_BLOCK + 1
-    }
-
-    /// Records this sequence needs in a layer if it shares out its keys.
-    fn records(&self, layer: usize, heads: usize) -> usize {
-        let (first, end) = self.chunks(layer, 0, self.rows);
-        if self.splits() {
-            (end - first) * self.rows * heads
-        } else {
-            0
-        }
-    }
-}
-
-/// The most records any layer needs.
-pub(super) fn max_records(sequences: &[Sequence<'_>], layers: usize, heads: usize) -> usize {
-    let of_layer = |layer| sequences.iter().map(|s| s.records(layer, heads)).sum();
-    (0..layers).map(of_layer).max().unwrap_or(0)
-}
 
 impl Pass<'_> {
     /// Everything between the projections of a layer, up to the records or, for longer sequences, the output rows.
@@ -182,7 +126,7 @@ impl Pass<'_> {
     }
 
     /// # Safety
-    /// As [`KvCache::store`], for the row's position.
+    /// As [`KvCache::store`](crate::kv_cache::KvCache::store), for the row's position.
     unsafe fn store_key<E: Element>(
         &self,
         key: &mut [f32],

@@ -1,42 +1,13 @@
 //! The layer loop. Every compute thread walks it; the phases hand out strips of the matrices, and a barrier ends each.
 
-use kernels::float::FloatFns;
 use kernels::{Kernels, Mat, Rows, STRIP, SharedRows, prefetch_strip, strip_product};
 
-use super::attention::Sequence;
-use super::moe;
-use super::scratch::{Choice, Disjoint, Local, PRIVATE_ROWS, PRODUCT_ROWS};
-use crate::config::{Config, LayerKind};
+use super::moe::{self, Choice};
+use super::pass::Pass;
+use super::scratch::{Local, PRODUCT_ROWS};
 use crate::kv_cache::CacheType;
 use crate::pool::Worker;
-use crate::weights::{Layer, Weights};
-
-/// One pass over all layers for some rows, as all threads see it. Shapes are those of [`super::scratch::Scratch`].
-pub(super) struct Pass<'a> {
-    pub(super) config: &'a Config,
-    pub(super) weights: &'a Weights,
-    pub(super) kernels: &'a Kernels,
-    pub(super) fns: &'a FloatFns,
-    /// For each layer the query norm, times `1 / sqrt(head_dim)`.
-    pub(super) query_norms: &'a [Vec<f32>],
-    pub(super) cache_type: CacheType,
-    pub(super) tokens: &'a [u32],
-    pub(super) sequences: &'a [Sequence<'a>],
-    pub(super) h: Disjoint<'a, f32>,
-    /// Distance between rows of `h`, and of `qkv`.
-    pub(super) h_stride: usize,
-    pub(super) qkv_stride: usize,
-    pub(super) x: SharedRows<'a>,
-    pub(super) qkv: Disjoint<'a, f32>,
-    pub(super) attention: SharedRows<'a>,
-    pub(super) records: Disjoint<'a, f32>,
-    pub(super) router: Disjoint<'a, f32>,
-    pub(super) choices: Disjoint<'a, Choice>,
-    pub(super) inner: SharedRows<'a>,
-    pub(super) cos: &'a [f32],
-    pub(super) sin: &'a [f32],
-    pub(super) iota: &'a [u32],
-}
+use crate::weights::Layer;
 
 /// Fills rows `0 .. n` for a product and quantises them: for a small pass in this thread's own copy, otherwise shared out. `fill`
 /// gets a row's number and its values.
@@ -71,28 +42,6 @@ unsafe fn fill<'r>(
 }
 
 impl Pass<'_> {
-    pub(super) fn rows(&self) -> usize {
-        self.tokens.len()
-    }
-
-    pub(super) fn slides(&self, layer: usize) -> bool {
-        self.config.layers[layer] == LayerKind::Sliding
-    }
-
-    /// Whether each thread prepares inputs for itself.
-    fn is_private(&self) -> bool {
-        self.rows() <= PRIVATE_ROWS
-    }
-
-    /// Row `r` of the residual stream.
-    ///
-    /// # Safety
-    /// Nobody writes to the row while the result is used.
-    unsafe fn h_row(&self, r: usize) -> &[f32] {
-        // SAFETY: the caller's promise is the same.
-        unsafe { self.h.part(r * self.h_stride, self.config.hidden) }
-    }
-
     /// The whole pass: embeds the tokens and leaves the residual stream after the last layer in `h`.
     pub(super) fn run(&self, worker: &Worker<'_>, local: &mut Local) {
         let embedding = self.weights.embedding.view();

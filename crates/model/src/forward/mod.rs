@@ -8,7 +8,9 @@ mod attention;
 mod head;
 mod layers;
 mod moe;
+mod pass;
 mod scratch;
+mod sequence;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -17,10 +19,10 @@ use kernels::{Isa, Kernels, MAX_COLS, Precision};
 
 pub use self::head::HeadCounts;
 
-use self::attention::{Sequence, max_records};
 use self::head::Head;
-use self::layers::Pass;
+use self::pass::Pass;
 use self::scratch::{Disjoint, Local, Scratch, stride};
+use self::sequence::{Sequence, max_records};
 use crate::backend::{Backend, Candidates, HiddenWanted, SeqRows};
 use crate::error::{Error, Result};
 use crate::kv_cache::{CacheType, KvCache};

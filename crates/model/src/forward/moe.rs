@@ -1,7 +1,13 @@
 //! The mixture of experts: which experts each row goes to, and rows grouped by expert.
 
-use super::scratch::Choice;
 use kernels::float::FloatFns;
+
+/// An expert a token is sent to, and how much of its output the token takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Choice {
+    pub(super) expert: u32,
+    pub(super) weight: f32,
+}
 
 /// Chooses experts for one row: softmax over all `logits`, the largest `choices.len()` of them (ties to the lower index), their
 /// weights renormalised. The choices come in ascending order of expert.

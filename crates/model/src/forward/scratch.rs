@@ -6,7 +6,7 @@ use kernels::buffer::Buffer;
 use kernels::float::attention::{KEY_CHUNK, record_len};
 use kernels::{Precision, Rows, STRIP};
 
-use super::moe::Routing;
+use super::moe::{Choice, Routing};
 use crate::config::Config;
 
 /// Passes of at most this many rows let every thread prepare a product's input for itself, which is cheaper than a barrier.
@@ -69,13 +69,6 @@ impl<'a, T> Disjoint<'a, T> {
         // SAFETY: in bounds of a buffer borrowed for 'a; nobody else uses these values, by contract.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(at), len) }
     }
-}
-
-/// An expert a token is sent to, and how much of its output the token takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Choice {
-    pub(super) expert: u32,
-    pub(super) weight: f32,
 }
 
 /// What the threads share. `n` is the rows of the pass.
