@@ -1,68 +1,20 @@
+import { existsSync } from 'node:fs'
 import eslint from '@eslint/js'
+import { createNodeResolver, importX } from 'eslint-plugin-import-x'
 import tseslint from 'typescript-eslint'
+import { MAY_IMPORT } from './__test__/house/rooms.js'
 
-/**
- * Rooms of `src/` and what each may import. Everything points one way:
- * native <- engine <- chat <- openai <- server <- cli; errors, config and text are leaves.
- */
-const ROOMS = [
-  'native',
-  'errors',
-  'config',
-  'version',
-  'text',
-  'hub',
-  'engine',
-  'chat',
-  'openai',
-  'server',
-  'cli',
-  'index',
-]
-const MAY_IMPORT = {
-  text: ['errors'],
-  hub: ['errors'],
-  engine: ['native', 'errors', 'text'],
-  chat: ['errors', 'text'],
-  openai: ['errors', 'text', 'chat'],
-  server: ['errors', 'config', 'version', 'text', 'engine', 'chat', 'openai'],
-  cli: ['errors', 'config', 'version', 'text', 'hub', 'engine', 'chat', 'openai', 'server', 'native', 'index'],
-}
-/** Rooms that a room may name in types only. */
-const TYPES_ONLY = { chat: ['engine'], openai: ['engine'] }
-/** Single files with a wider view, each with its reason. */
-const EXCEPTIONS = [
-  {
-    files: ['src/engine/maple.ts'],
-    room: 'engine',
-    more: ['hub', 'chat', 'config'],
-    why: 'composes engine, text and chat into one class',
-  },
-  {
-    files: ['src/chat/run.ts'],
-    room: 'chat',
-    more: ['engine'],
-    why: 'joins the token stream with stop strings and the parser',
-  },
-]
+const ROOMS = Object.keys(MAY_IMPORT)
+const isFile = (room) => existsSync(new URL(`src/${room}.ts`, import.meta.url))
+const pattern = (from, rooms) => `^${isFile(from) ? '\\./' : '(\\./|(\\.\\./)+)'}(${rooms.join('|')})(/|\\.js$)`
 
-const pattern = (rooms) => `^(\\./|(\\.\\./)+)(${rooms.join('|')})(/|\\.js$)`
-
-function direction(room, more = []) {
-  const allowed = [room, ...MAY_IMPORT[room], ...more]
-  const typesOnly = (TYPES_ONLY[room] ?? []).filter((other) => !allowed.includes(other))
-  const forbidden = ROOMS.filter((other) => !allowed.includes(other) && !typesOnly.includes(other))
-  const patterns = [
-    { regex: pattern(forbidden), message: `src/${room} may import ${MAY_IMPORT[room].join(', ')} only.` },
-  ]
-  if (typesOnly.length > 0) {
-    patterns.push({
-      regex: pattern(typesOnly),
-      allowTypeImports: true,
-      message: `src/${room} sees this room as types only.`,
-    })
+/** The rule that keeps a room to the rooms it may import. */
+function direction(room) {
+  const forbidden = ROOMS.filter((other) => other !== room && !MAY_IMPORT[room].includes(other))
+  const message = `${room} may import ${MAY_IMPORT[room].join(', ') || 'no other room'} (__test__/house/rooms.js).`
+  return {
+    '@typescript-eslint/no-restricted-imports': ['error', { patterns: [{ regex: pattern(room, forbidden), message }] }],
   }
-  return { '@typescript-eslint/no-restricted-imports': ['error', { patterns }] }
 }
 
 export default tseslint.config(
@@ -86,6 +38,17 @@ export default tseslint.config(
     },
   },
   {
+    // A loop among files means that none of them can be read alone. Types count: they are read, too.
+    files: ['src/**/*.ts', '__test__/**/*.ts', 'bench/**/*.mjs', '__test__/**/*.mjs', '.github/**/*.mjs'],
+    plugins: { 'import-x': importX },
+    settings: {
+      'import-x/extensions': ['.ts', '.js', '.mjs'],
+      'import-x/parsers': { '@typescript-eslint/parser': ['.ts'] },
+      'import-x/resolver-next': [createNodeResolver({ extensionAlias: { '.js': ['.ts', '.js'] } })],
+    },
+    rules: { 'import-x/no-cycle': ['error', { ignoreExternal: true }] },
+  },
+  {
     files: ['src/**/*.ts'],
     ignores: ['src/config.ts'],
     rules: {
@@ -95,8 +58,7 @@ export default tseslint.config(
       ],
     },
   },
-  ...Object.keys(MAY_IMPORT).map((room) => ({ files: [`src/${room}/**/*.ts`], rules: direction(room) })),
-  ...EXCEPTIONS.map(({ files, room, more }) => ({ files, rules: direction(room, more) })),
+  ...ROOMS.map((room) => ({ files: [`src/${room}/**/*.ts`, `src/${room}.ts`], rules: direction(room) })),
   {
     files: ['__test__/**/*.ts'],
     rules: {

@@ -1,5 +1,5 @@
-export { Maple } from './engine/maple.js'
-export type { CallOptions, Completion, LoadOptions, LoadProgress } from './engine/maple.js'
+export { Maple } from './maple.js'
+export type { CallOptions, Completion, LoadOptions, LoadProgress } from './maple.js'
 export type { GenerateParams, ModelInfo, TokenEngine, TokenEvent } from './engine/types.js'
 export type {
   ChatEvent,

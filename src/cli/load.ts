@@ -1,5 +1,5 @@
 import type { Config } from '../config.js'
-import { Maple, type LoadProgress } from '../engine/maple.js'
+import { Maple, type LoadProgress } from '../maple.js'
 import { ProgressDisplay } from './progress.js'
 import { type Terminal, dim } from './terminal.js'
 

@@ -1,7 +1,7 @@
 import type { CommandModule } from 'yargs'
 import type { ChatMessage } from '../chat/types.js'
 import { answerFacts, readAnswer } from './answer.js'
-import { openBackend } from './backend.js'
+import { openBackend } from './open-backend.js'
 import { CliError, exitCodeHelp, exitCodes } from './exit.js'
 import { type ChatFlags, chatFlags, chatSettings } from './chat-flags.js'
 import { type Terminal, dim, harmless, processTerminal, runCommand, write } from './terminal.js'

@@ -1,4 +1,4 @@
-import { prepareChat, renderChat, runChat, runCompletion } from '../chat/run.js'
+import { prepareChat, renderChat, runChat, runCompletion } from './chat/run.js'
 import type {
   ChatEvent,
   ChatParams,
@@ -8,16 +8,24 @@ import type {
   PromptParams,
   ToolCall,
   Usage,
-} from '../chat/types.js'
-import { processEnv } from '../config.js'
-import { createError } from '../errors.js'
-import { packedCacheDir, resolveModel } from '../hub/index.js'
-import { type NativeLoadOptions, type NativeModel, fromNative, loadAddon } from '../native.js'
-import { loadText } from '../text/load.js'
-import type { TextModel } from '../text/types.js'
-import { checkCall, checkCallback, checkIds, checkObject, checkParams, checkPrompt, tooLong } from './arguments.js'
-import { tokenStream } from './generate.js'
-import type { GenerateParams, ModelInfo, TokenEngine, TokenEvent } from './types.js'
+} from './chat/types.js'
+import { processEnv } from './config.js'
+import {
+  checkCall,
+  checkCallback,
+  checkIds,
+  checkObject,
+  checkParams,
+  checkPrompt,
+  tooLong,
+} from './engine/arguments.js'
+import { tokenStream } from './engine/generate.js'
+import type { GenerateParams, ModelInfo, TokenEngine, TokenEvent } from './engine/types.js'
+import { createError } from './errors.js'
+import { packedCacheDir, resolveModel } from './hub/index.js'
+import { type NativeLoadOptions, type NativeModel, fromNative, loadAddon } from './native.js'
+import { loadText } from './text/load.js'
+import type { TextModel } from './text/types.js'
 
 /** How far a load is. The phases follow one another; those that need no work are left out. */
 export interface LoadProgress {
