@@ -10,6 +10,7 @@ pub mod error;
 mod fake;
 pub mod forward;
 pub mod generation;
+pub mod head_order;
 mod json;
 pub mod kv_cache;
 pub mod load;

@@ -1,10 +1,13 @@
 //! A loaded model: every matrix in a form the kernels read as it lies.
 
+use std::sync::Arc;
+
 use kernels::layout::GroupedLayout;
 use kernels::{Dense, DenseData, Grouped, Int8Rows, Mat, Ternary};
 
 use crate::bytes::Bytes;
 use crate::config::Config;
+use crate::head_order::HeadOrder;
 
 /// Element type of a matrix that is kept as plain numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,6 +199,71 @@ pub struct HeadScreen {
     pub error_norms: Bytes,
 }
 
+/// FlashHead: clusters of the head's rows, each with a centroid, so that a token can be proposed from a few of them. Tokens
+/// proposed are verified with the full head unless somebody asked for approximate answers.
+///
+/// Cluster `c` is rows `c * cluster_size ..` of the head **as it is stored**: with a FlashHead the head's rows are kept cluster by
+/// cluster, in the order that [`Weights::head_order`] tells, so that a cluster is read in
+/// one run.
+#[derive(Debug, Clone)]
+pub struct FlashHead {
+    /// `[clusters, hidden]`: the unit centroid of each cluster times the largest row norm in it.
+    pub centroids: Matrix,
+    /// Rows of the head in a cluster; `clusters * cluster_size` is the vocabulary's size.
+    pub cluster_size: usize,
+    /// Clusters whose rows are looked at: those with the largest scores, of equal ones the lower number.
+    pub probes: usize,
+    /// Tokens that are looked at always, distinct.
+    pub force_tokens: Vec<u32>,
+}
+
+impl FlashHead {
+    /// What does not fit a head of `vocab` rows and `hidden` columns stored in the order `order`, in words.
+    ///
+    /// # Errors
+    /// The defect: what was expected, and what was found.
+    pub fn check(
+        &self,
+        vocab: usize,
+        hidden: usize,
+        order: Option<&HeadOrder>,
+    ) -> Result<(), String> {
+        let clusters = self.centroids.rows();
+        if clusters.checked_mul(self.cluster_size) != Some(vocab) || clusters == 0 {
+            return Err(format!(
+                "expected clusters that hold {vocab} tokens in all, found {clusters} of {}",
+                self.cluster_size
+            ));
+        }
+        if self.centroids.cols() != hidden {
+            return Err(format!(
+                "expected centroids of {hidden} columns, found {}",
+                self.centroids.cols()
+            ));
+        }
+        if !(1..=clusters).contains(&self.probes) {
+            return Err(format!(
+                "expected 1 to {clusters} probes, found {}",
+                self.probes
+            ));
+        }
+        if order.is_some_and(|order| order.token_of_row().len() != vocab) {
+            return Err(format!("expected an order of {vocab} rows"));
+        }
+        let mut forced = self.force_tokens.clone();
+        forced.sort_unstable();
+        if forced.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err("expected distinct tokens to force, found one twice".to_owned());
+        }
+        match forced.last() {
+            Some(&id) if id as usize >= vocab => Err(format!(
+                "expected tokens to force below {vocab}, found {id}"
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// All weights of a model.
 #[derive(Debug, Clone)]
 pub struct Weights {
@@ -209,6 +277,10 @@ pub struct Weights {
     pub norm: Vec<f32>,
     /// `[vocab, hidden]`; `None` when the embedding serves as head.
     pub head: Option<Matrix>,
+    /// Which token each row of `head` and of its screen is; `None`: row `r` is token `r`, as always where there is no `head`.
+    pub head_order: Option<Arc<HeadOrder>>,
+    /// Clusters of the head's rows; only beside a `head`.
+    pub flash: Option<Arc<FlashHead>>,
     /// Beside a dense head.
     pub screen: Option<HeadScreen>,
     /// What was loaded, for people and programs.

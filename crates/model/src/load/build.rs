@@ -209,6 +209,8 @@ pub(crate) fn assemble(
         layers,
         norm,
         head,
+        head_order: None,
+        flash: None,
         screen: None,
         summary,
     }

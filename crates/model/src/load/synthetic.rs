@@ -72,6 +72,8 @@ pub fn synthetic_with_head(
     Ok(Weights {
         embedding: outer.embedding,
         head: outer.head,
+        head_order: outer.head_order,
+        flash: outer.flash,
         screen: outer.screen,
         ..weights.clone()
     })
