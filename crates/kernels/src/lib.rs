@@ -9,19 +9,18 @@
 //! operations on all of them.
 
 mod arch;
-pub mod buffer;
+mod data;
 mod dispatch;
-pub mod float;
-pub mod half;
-pub mod layout;
-mod mat;
-mod product;
-mod rows;
-mod stream;
+mod ops;
 
-pub use dispatch::{Isa, Kernels, UnknownIsa};
-pub use layout::STRIP;
-pub use mat::{Dense, DenseData, Grouped, Int8Rows, Mat, ShapeError, Ternary};
-pub use product::{prefetch_strip, strip_product};
-pub use rows::{BLOCK, INT8_MAX, INT16_MAX, MAX_COLS, Precision, Rows, SUM_GROUP, SharedRows};
-pub use stream::read_stream;
+pub use arch::isa::{Isa, UnknownIsa};
+pub use arch::table::Kernels;
+pub use data::layout::STRIP;
+pub use data::mat::{Dense, DenseData, Grouped, Int8Rows, Mat, ShapeError, Ternary};
+pub use data::rows::{
+    BLOCK, INT8_MAX, INT16_MAX, MAX_COLS, Precision, Rows, SUM_GROUP, SharedRows,
+};
+pub use data::{buffer, half, layout};
+pub use ops::float;
+pub use ops::product::{prefetch_strip, strip_product};
+pub use ops::stream::read_stream;

@@ -5,8 +5,8 @@ macro_rules! portable {
     ($features:literal) => {
         mod portable {
             use crate::arch::scalar;
-            use crate::mat::{GroupedStrip, Int8Strip, TernaryStrip};
-            use crate::rows::{QuantizeRow, Rows};
+            use crate::data::mat::{GroupedStrip, Int8Strip, TernaryStrip};
+            use crate::data::rows::{QuantizeRow, Rows};
 
             $crate::arch::portable::portable!(@fn $features, quantize_float = quantize::float(row: QuantizeRow<'_>));
             $crate::arch::portable::portable!(@fn $features, quantize_int16 = quantize::int16(row: QuantizeRow<'_>));

@@ -1,8 +1,8 @@
 //! Affine strips: for each group, `scale * sum(code * q) + bias * sum(q)`.
 
-use crate::layout::{GroupedLayout, STRIP};
-use crate::mat::GroupedStrip;
-use crate::rows::{BLOCK, Rows, SUM_GROUP};
+use crate::data::layout::{GroupedLayout, STRIP};
+use crate::data::mat::GroupedStrip;
+use crate::data::rows::{BLOCK, Rows, SUM_GROUP};
 
 /// Scales and biases of the 64 rows in one group.
 struct Scales<'a> {

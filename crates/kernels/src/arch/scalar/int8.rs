@@ -1,8 +1,8 @@
 //! 8-bit strips: `scale * (sum(code * q) - 128 * sum(q))`.
 
-use crate::layout::{INT8_TILE_BYTES, INT8_TILE_COLS, STRIP};
-use crate::mat::Int8Strip;
-use crate::rows::{BLOCK, Rows};
+use crate::data::layout::{INT8_TILE_BYTES, INT8_TILE_COLS, STRIP};
+use crate::data::mat::Int8Strip;
+use crate::data::rows::{BLOCK, Rows};
 
 /// Sums of `(code - 128) * x` over some tiles, for 64 rows.
 fn dots(tiles: &[u8], plane: &[i8]) -> [i32; STRIP] {

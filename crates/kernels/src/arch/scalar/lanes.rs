@@ -1,7 +1,7 @@
 //! Sixteen lanes in an array: the reference for the other instruction sets.
 
-use crate::float::lanes::{LANES, Lanes};
-use crate::half::{f16_to_f32, f32_to_f16};
+use crate::arch::float::lanes::{LANES, Lanes};
+use crate::data::half::{f16_to_f32, f32_to_f16};
 use std::array::from_fn;
 
 /// Sixteen lanes, one by one.
@@ -73,4 +73,4 @@ impl Lanes for Array {
     }
 }
 
-crate::float::float_table!(Array);
+crate::arch::float::table::float_table!(Array);

@@ -8,7 +8,8 @@ pub(crate) mod quantize;
 pub(crate) mod stream;
 pub(crate) mod ternary;
 
-use crate::dispatch::{GroupedFns, Int8Fns, Isa, Kernels, QuantizeFns, TernaryFns};
+use crate::arch::isa::Isa;
+use crate::arch::table::{GroupedFns, Int8Fns, Kernels, QuantizeFns, TernaryFns};
 
 pub(crate) static KERNELS: Kernels = Kernels {
     isa: Isa::Scalar,

@@ -1,6 +1,6 @@
 //! Activations to integers; see [`Rows::quantize`](crate::Rows::quantize) for what is promised.
 
-use crate::rows::{BLOCK, INT8_MAX, INT16_MAX, QuantizeRow, SUM_GROUP};
+use crate::data::rows::{BLOCK, INT8_MAX, INT16_MAX, QuantizeRow, SUM_GROUP};
 
 /// Below this largest magnitude (2^-100) a row counts as zero, so that its reciprocal scale stays finite.
 const TINY: f32 = f32::from_bits((127 - 100) << 23);

@@ -1,8 +1,8 @@
 //! Ternary strips: `scale * (sum(code * q) - sum(q))`.
 
-use crate::layout::{STRIP, TERNARY_TILE_BYTES, TERNARY_TILE_COLS};
-use crate::mat::TernaryStrip;
-use crate::rows::{BLOCK, Rows};
+use crate::data::layout::{STRIP, TERNARY_TILE_BYTES, TERNARY_TILE_COLS};
+use crate::data::mat::TernaryStrip;
+use crate::data::rows::{BLOCK, Rows};
 
 /// Word `row` of a tile: 16 codes of that row.
 #[inline(always)]

@@ -1,7 +1,8 @@
 //! Plain NEON, which every AArch64 CPU has.
 
-use super::quad::{Dot, tables};
-use crate::dispatch::Isa;
+use super::quad::table::tables;
+use super::quad::vector::Dot;
+use crate::arch::isa::Isa;
 use std::arch::aarch64::*;
 
 /// Products in 16 bits.

@@ -1,7 +1,8 @@
 //! NEON with the dot-product instructions.
 
-use super::quad::{Dot, tables};
-use crate::dispatch::Isa;
+use super::quad::table::tables;
+use super::quad::vector::Dot;
+use crate::arch::isa::Isa;
 use std::arch::aarch64::*;
 use std::arch::{asm, is_aarch64_feature_detected};
 

@@ -1,10 +1,10 @@
 //! 8-bit strips with one scale a row: block by block, 16 rows of weights at a time.
 
-use super::Dot;
 use super::grouped::bytes;
-use crate::layout::{INT8_TILE_BYTES, INT8_TILE_COLS, STRIP};
-use crate::mat::Int8Strip;
-use crate::rows::{BLOCK, Rows};
+use super::vector::Dot;
+use crate::data::layout::{INT8_TILE_BYTES, INT8_TILE_COLS, STRIP};
+use crate::data::mat::Int8Strip;
+use crate::data::rows::{BLOCK, Rows};
 use std::arch::aarch64::*;
 
 /// Bytes of one block of columns.

@@ -1,6 +1,6 @@
 //! Sixteen lanes in four 128-bit registers.
 
-use crate::float::lanes::Lanes;
+use crate::arch::float::lanes::Lanes;
 use std::arch::aarch64::*;
 use std::arch::asm;
 
@@ -173,4 +173,4 @@ impl Lanes for Quads {
     }
 }
 
-crate::float::float_table!(Quads);
+crate::arch::float::table::float_table!(Quads);

@@ -1,6 +1,6 @@
 //! Reading memory.
 
-use super::{load, prefetch};
+use super::vector::{load, prefetch};
 use crate::arch::scalar;
 use std::arch::aarch64::*;
 

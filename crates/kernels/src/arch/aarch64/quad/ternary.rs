@@ -1,9 +1,9 @@
 //! Ternary strips: one or two rows of activations at a time, codes unpacked in registers.
 
-use super::{Dot, join, load, load_x, prefetch};
-use crate::layout::{STRIP, TERNARY_TILE_BYTES, TERNARY_TILE_COLS};
-use crate::mat::TernaryStrip;
-use crate::rows::{BLOCK, Rows};
+use super::vector::{Dot, join, load, load_x, prefetch};
+use crate::data::layout::{STRIP, TERNARY_TILE_BYTES, TERNARY_TILE_COLS};
+use crate::data::mat::TernaryStrip;
+use crate::data::rows::{BLOCK, Rows};
 use std::arch::aarch64::*;
 
 /// Bytes of one block of columns. 16-bit sums of one block stay below 64 * 2 * 127 = 16256.

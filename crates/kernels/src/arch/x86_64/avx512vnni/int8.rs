@@ -1,9 +1,9 @@
 //! 8-bit strips with one scale a row.
 
 use super::vector::{Sums, VECTORS, broadcast, load, prefetch};
-use crate::layout::{INT8_TILE_BYTES, INT8_TILE_COLS, STRIP};
-use crate::mat::Int8Strip;
-use crate::rows::{BLOCK, Rows};
+use crate::data::layout::{INT8_TILE_BYTES, INT8_TILE_COLS, STRIP};
+use crate::data::mat::Int8Strip;
+use crate::data::rows::{BLOCK, Rows};
 use std::arch::x86_64::*;
 
 /// Sums of `code * q` over `count` tiles for `T` rows of activations in `P` planes.

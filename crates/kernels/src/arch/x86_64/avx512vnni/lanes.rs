@@ -1,7 +1,7 @@
 //! Sixteen lanes in one 512-bit register.
 
+use crate::arch::float::lanes::Lanes;
 use crate::arch::x86_64::ymm::lanes::sum_of_eight;
-use crate::float::lanes::Lanes;
 use std::arch::x86_64::*;
 
 /// The register.
@@ -96,4 +96,4 @@ impl Lanes for Whole {
     }
 }
 
-crate::float::float_table!(Whole, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c");
+crate::arch::float::table::float_table!(Whole, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c");

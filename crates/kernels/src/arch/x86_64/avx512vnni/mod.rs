@@ -7,7 +7,8 @@ mod stream;
 mod ternary;
 mod vector;
 
-use crate::dispatch::{GroupedFns, Int8Fns, Isa, Kernels, QuantizeFns, TernaryFns};
+use crate::arch::isa::Isa;
+use crate::arch::table::{GroupedFns, Int8Fns, Kernels, QuantizeFns, TernaryFns};
 
 /// Whether the CPU and the operating system support what the kernels of this room use.
 pub(crate) fn is_available() -> bool {

@@ -1,10 +1,10 @@
 //! Ternary strips. Codes are unpacked in registers and used at once, for as many rows of activations as there is room for.
 
 use super::vector::{Sums, VECTORS, broadcast, join, load, prefetch};
-use crate::layout::{STRIP, TERNARY_TILE_BYTES, TERNARY_TILE_COLS};
-use crate::mat::TernaryStrip;
-use crate::product::even_parts;
-use crate::rows::{BLOCK, Rows};
+use crate::arch::parts::even_parts;
+use crate::data::layout::{STRIP, TERNARY_TILE_BYTES, TERNARY_TILE_COLS};
+use crate::data::mat::TernaryStrip;
+use crate::data::rows::{BLOCK, Rows};
 use std::arch::x86_64::*;
 
 /// Tiles of one block of columns.

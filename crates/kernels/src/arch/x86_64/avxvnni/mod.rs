@@ -1,7 +1,8 @@
 //! AVX2 with AVX-VNNI.
 
-use super::ymm::{Dot, tables};
-use crate::dispatch::Isa;
+use super::ymm::table::tables;
+use super::ymm::vector::Dot;
+use crate::arch::isa::Isa;
 use std::arch::x86_64::*;
 
 /// Whether the CPU and the operating system support what the kernels of this room use.

@@ -1,9 +1,9 @@
 //! Affine strips with 4-bit or 8-bit codes: group by group, all rows of activations, 16 rows of weights at a time.
 
-use super::{Dot, broadcasts, join, load, prefetch};
-use crate::layout::{STRIP, ScaleFormat};
-use crate::mat::GroupedStrip;
-use crate::rows::{BLOCK, Rows, SUM_GROUP};
+use super::vector::{Dot, broadcasts, join, load, prefetch};
+use crate::data::layout::{STRIP, ScaleFormat};
+use crate::data::mat::GroupedStrip;
+use crate::data::rows::{BLOCK, Rows, SUM_GROUP};
 use std::arch::x86_64::*;
 
 /// Bytes of a tile: 64 rows by 8 columns of 4 bits, or by 4 columns of 8 bits.

@@ -1,6 +1,6 @@
 //! Sixteen lanes in two 256-bit registers.
 
-use crate::float::lanes::Lanes;
+use crate::arch::float::lanes::Lanes;
 use std::arch::x86_64::*;
 
 /// Lanes 0 to 7 and 8 to 15.
@@ -124,4 +124,4 @@ impl Lanes for Halves {
     }
 }
 
-crate::float::float_table!(Halves, "avx2,fma,f16c");
+crate::arch::float::table::float_table!(Halves, "avx2,fma,f16c");

@@ -1,11 +1,11 @@
 //! Ternary strips. One or two rows of activations: codes are unpacked in registers and used at once. More: the codes of
 //! 256 columns are unpacked once into the first-level cache, and all rows pass over them.
 
-use super::{Dot, broadcast, broadcasts, join, load, loads, prefetch};
-use crate::layout::{STRIP, TERNARY_TILE_BYTES, TERNARY_TILE_COLS};
-use crate::mat::TernaryStrip;
-use crate::product::even_parts;
-use crate::rows::{BLOCK, Rows};
+use super::vector::{Dot, broadcast, broadcasts, join, load, loads, prefetch};
+use crate::arch::parts::even_parts;
+use crate::data::layout::{STRIP, TERNARY_TILE_BYTES, TERNARY_TILE_COLS};
+use crate::data::mat::TernaryStrip;
+use crate::data::rows::{BLOCK, Rows};
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 

@@ -1,63 +1,24 @@
 //! Attention of a few queries over one chunk of keys, and the merging of chunks.
 //!
-//! A KV head's cache is cut at absolute positions into chunks of [`KEY_CHUNK`]. Keys lie in blocks of sixteen, transposed
-//! (`[position / 16][head_dim][16]`), so a vector holds the scores of sixteen keys and nothing is summed across it; values lie
-//! row by row, padded to whole vectors (`[position][padded]`). A chunk gives each query a *record*: the weighted sum of values,
-//! the largest score and the sum of weights. Records are merged in the order of chunks. Every score is a sum over the head's
-//! dimensions in order, every value a sum over positions in order, so no tiling, batch or thread count changes a bit.
+//! Every score is a sum over the head's dimensions in order, every value a sum over positions in order, so no tiling, batch or
+//! thread count changes a bit.
 
-use super::FloatFns;
 use super::lanes::{self, LANES, Lanes};
-use crate::half::f32_to_f16;
+use crate::data::half::f32_to_f16;
+use crate::data::kv_chunk::{KEY_BLOCK, KEY_CHUNK, KeyChunk, padded, record_len};
+
+// A block of keys is a vector.
+const _: () = assert!(KEY_BLOCK == LANES);
 
 /// Largest finite half-precision number. Larger keys and values are held there: an infinity in the cache would make NaN of
 /// positions that a query does not even see.
 const F16_MAX: f32 = 65504.0;
 
-/// Positions in a chunk.
-pub const KEY_CHUNK: usize = 256;
-
-/// Head size rounded up to whole vectors: the stride of values.
-#[must_use]
-pub const fn padded(head_dim: usize) -> usize {
-    head_dim.next_multiple_of(LANES)
-}
-
-/// Length of a record: `padded` weighted sums, then the largest score and the sum of weights, then unused.
-#[must_use]
-pub const fn record_len(head_dim: usize) -> usize {
-    padded(head_dim) + LANES
-}
-
-/// An element type of the KV cache: `u16` holds half-precision bits.
-pub trait Element: Copy + Default + Send + Sync + 'static {
-    /// Nearest values of this type; half precision saturates at its largest finite number.
-    fn narrow(fns: &FloatFns, x: &[f32], out: &mut [Self]);
-    #[doc(hidden)]
-    fn attend(fns: &FloatFns) -> AttendFn<Self>;
-}
-
-/// Loading elements into lanes, kept apart from [`Element`] because lanes are private.
-pub(crate) trait Load: Element {
+/// Loading elements of the KV cache into lanes.
+pub(crate) trait Load: Copy {
     /// # Safety
     /// The instruction set of `L` must be available; `p` readable for sixteen elements.
     unsafe fn load<L: Lanes>(p: *const Self) -> L;
-}
-
-/// Chunk, queries, count, ranges, scores, records: see [`FloatFns::attend`].
-#[doc(hidden)]
-pub type AttendFn<E> =
-    unsafe fn(&KeyChunk<'_, E>, *const f32, &[(usize, usize)], *mut f32, *mut f32);
-
-impl Element for u16 {
-    fn narrow(fns: &FloatFns, x: &[f32], out: &mut [Self]) {
-        assert_eq!(x.len(), out.len(), "narrow: length");
-        // SAFETY: the table's instruction set is available; both hold `x.len()` values.
-        unsafe { (fns.narrow)(x.as_ptr(), out.as_mut_ptr(), x.len()) }
-    }
-    fn attend(fns: &FloatFns) -> AttendFn<Self> {
-        fns.attend_f16
-    }
 }
 
 impl Load for u16 {
@@ -65,15 +26,6 @@ impl Load for u16 {
     unsafe fn load<L: Lanes>(p: *const Self) -> L {
         // SAFETY: the caller's promise is the same.
         unsafe { L::load_f16(p) }
-    }
-}
-
-impl Element for f32 {
-    fn narrow(_: &FloatFns, x: &[f32], out: &mut [Self]) {
-        out.copy_from_slice(x);
-    }
-    fn attend(fns: &FloatFns) -> AttendFn<Self> {
-        fns.attend_f32
     }
 }
 
@@ -85,118 +37,8 @@ impl Load for f32 {
     }
 }
 
-/// One KV head's keys and values of [`KEY_CHUNK`] positions.
-#[derive(Clone, Copy, Debug)]
-pub struct KeyChunk<'a, E> {
-    keys: &'a [E],
-    values: &'a [E],
-    head_dim: usize,
-}
-
-impl<'a, E: Element> KeyChunk<'a, E> {
-    /// # Panics
-    /// If `keys` is not `KEY_CHUNK * head_dim` long or `values` not `KEY_CHUNK * padded(head_dim)`.
-    #[must_use]
-    pub fn new(keys: &'a [E], values: &'a [E], head_dim: usize) -> Self {
-        assert_eq!(keys.len(), KEY_CHUNK * head_dim, "attention: keys");
-        assert_eq!(
-            values.len(),
-            KEY_CHUNK * padded(head_dim),
-            "attention: values"
-        );
-        Self {
-            keys,
-            values,
-            head_dim,
-        }
-    }
-}
-
-/// Positions whose keys lie in one block: `[head_dim][KEY_BLOCK]`.
-pub const KEY_BLOCK: usize = LANES;
-
-/// Writes a key into lane `lane` of its block of sixteen, `[head_dim][KEY_BLOCK]`.
-///
-/// # Panics
-/// If `block` is not one of heads of `key.len()`, or `lane` not one of its lanes.
-pub fn store_key<E: Element>(fns: &FloatFns, block: &mut [E], lane: usize, key: &[f32]) {
-    assert_eq!(block.len(), key.len() * LANES, "attention: block of keys");
-    for (groups, key) in block.chunks_mut(64 * LANES).zip(key.chunks(64)) {
-        let mut narrow = [E::default(); 64];
-        E::narrow(fns, key, &mut narrow[..key.len()]);
-        for (group, x) in groups.chunks_exact_mut(LANES).zip(&narrow) {
-            group[lane] = *x;
-        }
-    }
-}
-
-impl FloatFns {
-    /// Attention of queries over one chunk. `queries` is `[n][head_dim]`, scaled already; query `i` sees the positions
-    /// `ranges[i].0 .. ranges[i].1` of the chunk, which may be none. `scores` is room for `n * KEY_CHUNK` values; `records`,
-    /// `[n][record_len]`, receives the results.
-    ///
-    /// # Panics
-    /// If a length does not fit, or a range leaves the chunk.
-    pub fn attend<E: Element>(
-        &self,
-        chunk: &KeyChunk<'_, E>,
-        queries: &[f32],
-        ranges: &[(usize, usize)],
-        scores: &mut [f32],
-        records: &mut [f32],
-    ) {
-        let n = ranges.len();
-        assert_eq!(queries.len(), n * chunk.head_dim, "attention: queries");
-        assert!(scores.len() >= n * KEY_CHUNK, "attention: room for scores");
-        assert_eq!(
-            records.len(),
-            n * record_len(chunk.head_dim),
-            "attention: records"
-        );
-        assert!(
-            ranges.iter().all(|r| r.1 <= KEY_CHUNK),
-            "attention: a range leaves the chunk"
-        );
-        // SAFETY: this table's instruction set is available (see `FloatFns`); all lengths are checked above.
-        unsafe {
-            E::attend(self)(
-                chunk,
-                queries.as_ptr(),
-                ranges,
-                scores.as_mut_ptr(),
-                records.as_mut_ptr(),
-            )
-        }
-    }
-
-    /// Merges the record `from` of a later chunk into `into`.
-    ///
-    /// # Panics
-    /// If the records differ in length or are shorter than any record.
-    pub fn merge(&self, into: &mut [f32], from: &[f32]) {
-        assert_eq!(into.len(), from.len(), "attention: records");
-        let padded = into
-            .len()
-            .checked_sub(LANES)
-            .expect("a record holds its two last values");
-        assert_eq!(padded % LANES, 0, "attention: records");
-        // SAFETY: this table's instruction set is available; both hold `padded + LANES` values.
-        unsafe { (self.merge)(into.as_mut_ptr(), from.as_ptr(), padded) }
-    }
-
-    /// The attention output of a merged record: weighted sums over the sum of weights.
-    ///
-    /// # Panics
-    /// If `record` is not one of a head of `out.len()`.
-    pub fn finish(&self, record: &[f32], out: &mut [f32]) {
-        assert_eq!(record.len(), record_len(out.len()), "attention: record");
-        // SAFETY: this table's instruction set is available; lengths are checked above.
-        unsafe { (self.finish)(record.as_ptr(), out.as_mut_ptr(), out.len()) }
-    }
-}
-
 /// # Safety
-/// The instruction set of `L` must be available; lengths as [`FloatFns::attend`] checks them.
+/// The instruction set of `L` must be available; lengths as [`FloatFns::attend`](crate::float::FloatFns::attend) checks them.
 #[inline(always)]
 pub(crate) unsafe fn attend<L: Lanes, E: Load>(
     chunk: &KeyChunk<'_, E>,

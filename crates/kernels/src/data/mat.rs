@@ -1,9 +1,9 @@
 //! Weight matrices as the products see them: borrowed bytes in one of the at-rest forms.
 
-use crate::buffer::Plain;
-use crate::half::{bf16_to_f32, f16_to_f32};
-use crate::layout::{self, GroupedLayout, STRIP};
-use crate::rows::MAX_COLS;
+use super::buffer::Plain;
+use super::half::{bf16_to_f32, f16_to_f32};
+use super::layout::{self, GroupedLayout, STRIP};
+use super::rows::MAX_COLS;
 use std::fmt;
 
 /// Row-wise ternary weights, `w = scales[row] * (code - 1)`.

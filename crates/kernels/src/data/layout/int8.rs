@@ -2,7 +2,7 @@
 //!
 //! A tile holds 64 rows by 4 columns in 256 bytes: byte `4 * row + i` is column `i`. Padding columns hold code 128.
 
-use super::{STRIP, strips};
+use super::strip::{STRIP, strips};
 
 /// Columns of an 8-bit tile.
 pub const INT8_TILE_COLS: usize = 4;

@@ -5,11 +5,11 @@
 //! which changes nothing in that order.
 
 use super::lanes::{LANES, Lanes};
-use crate::arch::prefetch;
-use crate::layout::STRIP;
-use crate::mat::{DenseData, DenseStrip};
-use crate::product::even_parts;
-use crate::rows::Rows;
+use crate::arch::parts::even_parts;
+use crate::arch::prefetch::prefetch;
+use crate::data::layout::STRIP;
+use crate::data::mat::{DenseData, DenseStrip};
+use crate::data::rows::Rows;
 
 /// Columns of one step: two vectors.
 const STEP: usize = 2 * LANES;

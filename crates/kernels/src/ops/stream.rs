@@ -1,6 +1,6 @@
 //! Reading memory as fast as it goes: what the products are measured against.
 
-use crate::dispatch::Kernels;
+use crate::arch::table::Kernels;
 
 /// Reads all of `bytes` once, in order, and returns the exclusive or of its 64-bit words (in native order; bytes beyond
 /// the last whole word are left out). For measuring the bandwidth of memory.
@@ -16,7 +16,7 @@ mod tests {
     #[test]
     fn every_word_is_read() {
         let bytes: Vec<u8> = (0..5000u32).map(|i| (i * i / 7) as u8).collect();
-        for isa in crate::Kernels::available() {
+        for isa in Kernels::available() {
             let kernels = Kernels::for_isa(isa).expect("available");
             for len in [0, 7, 8, 63, 64, 255, 256, 257, 511, 512, 1000, 4096, 5000] {
                 let words = bytes[..len]

@@ -1,10 +1,10 @@
 //! Every table against the scalar one bit for bit, and the scalar one against f64.
 
-use super::FloatFns;
 use super::attention::{Element, KEY_BLOCK, KEY_CHUNK, KeyChunk, padded, record_len, store_key};
 use super::rope::{rope_angles, rope_frequencies};
-use crate::dispatch::{Isa, Kernels};
-use crate::half::f16_to_f32;
+use crate::arch::isa::Isa;
+use crate::arch::table::{FloatFns, Kernels};
+use crate::data::half::f16_to_f32;
 
 /// A small generator (SplitMix64), so that failures repeat.
 struct Random(u64);

@@ -1,10 +1,10 @@
 //! The one product: a strip of weights with some rows of activations.
 
-use crate::arch;
-use crate::dispatch::Kernels;
-use crate::layout::STRIP;
-use crate::mat::Mat;
-use crate::rows::{Precision, Rows};
+use crate::arch::prefetch::prefetch;
+use crate::arch::table::Kernels;
+use crate::data::layout::STRIP;
+use crate::data::mat::Mat;
+use crate::data::rows::{Precision, Rows};
 
 /// Multiplies 64 rows of `w` with the rows `idx` of `x`: `out[i * 64 + j]` becomes the dot product of row
 /// `64 * strip + j` of `w` with row `idx[i]` of `x`. Beyond the last row of `w` the result is zero.
@@ -66,14 +66,6 @@ pub fn strip_product(
     }
 }
 
-/// Cuts `0 .. len` into as few parts of at most `max` as it takes, whose lengths differ by one at most: a kernel for few rows
-/// does less with each byte of the weights than one for many, so no part should be left over.
-#[inline(always)]
-pub(crate) fn even_parts(len: usize, max: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
-    let parts = len.div_ceil(max);
-    (0..parts).map(move |i| len * i / parts..len * (i + 1) / parts)
-}
-
 /// How much of a strip [`prefetch_strip`] asks for, in bytes: as far as the products prefetch ahead of themselves.
 const BEGINNING: usize = 8192;
 
@@ -82,29 +74,14 @@ const BEGINNING: usize = 8192;
 pub fn prefetch_strip(w: &Mat<'_>, strip: usize) {
     let bytes = w.strip_bytes(strip);
     for line in bytes[..bytes.len().min(BEGINNING)].chunks(64) {
-        arch::prefetch(line.as_ptr());
+        prefetch(line.as_ptr());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mat::{Dense, DenseData, Ternary};
-
-    #[test]
-    fn parts_are_even_and_complete() {
-        for max in [1, 3, 6] {
-            for len in 0..40 {
-                let parts: Vec<_> = even_parts(len, max).collect();
-                assert_eq!(parts.len(), len.div_ceil(max));
-                let all: Vec<usize> = parts.iter().cloned().flatten().collect();
-                assert_eq!(all, (0..len).collect::<Vec<_>>());
-                let lengths = || parts.iter().map(std::ops::Range::len);
-                let (shortest, longest) = (lengths().min(), lengths().max());
-                assert!(longest <= shortest.map(|least| max.min(least + 1)));
-            }
-        }
-    }
+    use crate::data::mat::{Dense, DenseData, Ternary};
 
     #[test]
     fn strips_that_are_not_there_are_no_error() {

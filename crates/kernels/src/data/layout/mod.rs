@@ -6,6 +6,7 @@
 
 mod grouped;
 mod int8;
+mod strip;
 mod ternary;
 
 pub use grouped::{
@@ -15,20 +16,8 @@ pub use int8::{
     INT8_TILE_BYTES, INT8_TILE_COLS, Int8RowStats, int8_bytes, int8_strip_bytes, pack_int8_row,
     unpack_int8_row,
 };
+pub use strip::{STRIP, padded_rows, strips};
 pub use ternary::{
     TERNARY_TILE_BYTES, TERNARY_TILE_COLS, pack_ternary_row, pack_ternary_words, ternary_bytes,
     ternary_strip_bytes, unpack_ternary_row,
 };
-
-/// Rows of a strip. The rows of every matrix are handled in strips of 64; the last one is padded.
-pub const STRIP: usize = 64;
-
-/// Strips that hold `rows` rows.
-pub const fn strips(rows: usize) -> usize {
-    rows.div_ceil(STRIP)
-}
-
-/// Scales kept for `rows` rows: one a row, the last strip padded with zeros.
-pub const fn padded_rows(rows: usize) -> usize {
-    strips(rows) * STRIP
-}

@@ -4,7 +4,7 @@
 //! them, whatever the registers hold, and each method is a correctly rounded IEEE operation or a plain selection. So the
 //! results are the same bits everywhere.
 
-use crate::half::bf16_to_f32;
+use crate::data::half::bf16_to_f32;
 
 /// Lanes in a vector, and the width of every reduction.
 pub(crate) const LANES: usize = 16;

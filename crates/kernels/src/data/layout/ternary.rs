@@ -2,7 +2,7 @@
 //!
 //! A tile holds 64 rows by 16 columns in 256 bytes; bits `2f, 2f + 1` of byte `4 * row + i` hold column `4 f + i`.
 
-use super::{STRIP, strips};
+use super::strip::{STRIP, strips};
 
 /// Columns of a ternary tile.
 pub const TERNARY_TILE_COLS: usize = 16;

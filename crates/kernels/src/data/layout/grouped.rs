@@ -7,8 +7,8 @@
 //! Two-level scales, as in the K types of GGUF, are a signed byte a group times an `f32` for each [`SUPER`] columns; the
 //! latter (64 of the scales, then 64 of the biases) lie ahead of the strip's groups.
 
-use super::{STRIP, strips};
-use crate::half::{bf16_to_f32, f32_to_bf16};
+use super::strip::{STRIP, strips};
+use crate::data::half::{bf16_to_f32, f32_to_bf16};
 
 /// How scales and biases are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
