@@ -2,11 +2,12 @@
 
 #[cfg(target_arch = "aarch64")]
 use crate::arch::aarch64;
-use crate::arch::isa::Isa;
 use crate::arch::scalar;
-use crate::arch::table::Kernels;
 #[cfg(target_arch = "x86_64")]
 use crate::arch::x86_64;
+
+pub use crate::arch::isa::{Isa, UnknownIsa};
+pub use crate::arch::table::{FloatFns, Kernels};
 
 impl Kernels {
     /// The best table this CPU can run.

@@ -13,14 +13,13 @@ mod data;
 mod dispatch;
 mod ops;
 
-pub use arch::isa::{Isa, UnknownIsa};
-pub use arch::table::Kernels;
 pub use data::layout::STRIP;
 pub use data::mat::{Dense, DenseData, Grouped, Int8Rows, Mat, ShapeError, Ternary};
 pub use data::rows::{
     BLOCK, INT8_MAX, INT16_MAX, MAX_COLS, Precision, Rows, SUM_GROUP, SharedRows,
 };
 pub use data::{buffer, half, layout};
+pub use dispatch::{Isa, Kernels, UnknownIsa};
 pub use ops::float;
 pub use ops::product::{prefetch_strip, strip_product};
 pub use ops::stream::read_stream;

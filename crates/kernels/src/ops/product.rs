@@ -1,10 +1,10 @@
 //! The one product: a strip of weights with some rows of activations.
 
 use crate::arch::prefetch::prefetch;
-use crate::arch::table::Kernels;
 use crate::data::layout::STRIP;
 use crate::data::mat::Mat;
 use crate::data::rows::{Precision, Rows};
+use crate::dispatch::Kernels;
 
 /// Multiplies 64 rows of `w` with the rows `idx` of `x`: `out[i * 64 + j]` becomes the dot product of row
 /// `64 * strip + j` of `w` with row `idx[i]` of `x`. Beyond the last row of `w` the result is zero.

@@ -1,7 +1,7 @@
 //! Activations to integers.
 
-use crate::arch::table::Kernels;
 use crate::data::rows::{Precision, Rows, SharedRows};
+use crate::dispatch::Kernels;
 
 impl Rows {
     /// Makes the quantised form of row `r` (in `F32`: the sums that affine weights need).
@@ -37,8 +37,8 @@ impl SharedRows<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arch::isa::Isa;
     use crate::data::rows::{BLOCK, INT8_MAX, INT16_MAX, SUM_GROUP};
+    use crate::dispatch::Isa;
 
     fn wavy(cols: usize, size: f32) -> Vec<f32> {
         (0..cols)

@@ -1,6 +1,6 @@
 //! Reading memory as fast as it goes: what the products are measured against.
 
-use crate::arch::table::Kernels;
+use crate::dispatch::Kernels;
 
 /// Reads all of `bytes` once, in order, and returns the exclusive or of its 64-bit words (in native order; bytes beyond
 /// the last whole word are left out). For measuring the bandwidth of memory.

@@ -1,6 +1,6 @@
 //! Clamped SwiGLU and softmax.
 
-use crate::arch::table::FloatFns;
+use crate::dispatch::FloatFns;
 
 impl FloatFns {
     /// `out = silu(min(gate, limit)) * clamp(up, -limit, limit)`, element by element, with `silu(x) = x / (1 + e^-x)`.

@@ -3,8 +3,9 @@
 //! A chunk gives each query a *record*: the weighted sum of values, the largest score and the sum of weights. Records are
 //! merged in the order of chunks.
 
-use crate::arch::table::{AttendFn, FloatFns};
+use crate::arch::table::AttendFn;
 pub use crate::data::kv_chunk::{KEY_BLOCK, KEY_CHUNK, KeyChunk, padded, record_len};
+use crate::dispatch::FloatFns;
 
 /// An element type of the KV cache: `u16` holds half-precision bits.
 pub trait Element: Copy + Default + Send + Sync + 'static {

@@ -7,4 +7,4 @@ pub mod rope;
 #[cfg(test)]
 mod tests;
 
-pub use crate::arch::table::FloatFns;
+pub use crate::dispatch::FloatFns;

@@ -1,6 +1,6 @@
 //! Root-mean-square norm and the additions of the residual stream.
 
-use crate::arch::table::FloatFns;
+use crate::dispatch::FloatFns;
 
 impl FloatFns {
     /// `out = weight * x / sqrt(mean(x^2) + eps)`; all three slices have the same length.

@@ -1,6 +1,6 @@
 //! Rotary position embedding, half-split ("NeoX") form, on the first dimensions of a head.
 
-use crate::arch::table::FloatFns;
+use crate::dispatch::FloatFns;
 
 /// The angles of one position: `theta^(-2i/n)` for `i < n/2`. `n` is the number of rotated dimensions, not the head's size.
 #[must_use]

@@ -2,9 +2,8 @@
 
 use super::attention::{Element, KEY_BLOCK, KEY_CHUNK, KeyChunk, padded, record_len, store_key};
 use super::rope::{rope_angles, rope_frequencies};
-use crate::arch::isa::Isa;
-use crate::arch::table::{FloatFns, Kernels};
 use crate::data::half::f16_to_f32;
+use crate::dispatch::{FloatFns, Isa, Kernels};
 
 /// A small generator (SplitMix64), so that failures repeat.
 struct Random(u64);
