@@ -23,6 +23,7 @@ macro_rules! portable {
         /// # Safety
         ///
         /// The CPU has the instruction set; lengths as the table asks.
+        #[allow(dead_code, reason = "a table may have a better one")]
         #[target_feature(enable = $features)]
         pub(super) unsafe fn $name($($arg: $type),*) {
             // SAFETY: the caller's promise.
