@@ -49,6 +49,21 @@ export default tseslint.config(
     rules: { 'import-x/no-cycle': ['error', { ignoreExternal: true }] },
   },
   {
+    // A protocol can be read, and taken away, without the others.
+    files: ['src/protocols/*/*.ts'],
+    rules: {
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            ...direction('protocols')['@typescript-eslint/no-restricted-imports'][1].patterns,
+            { regex: '^\\.\\./(?!\\.\\./|protocol\\.js$)', message: 'A protocol imports nothing of another.' },
+          ],
+        },
+      ],
+    },
+  },
+  {
     files: ['src/**/*.ts'],
     ignores: ['src/config.ts'],
     rules: {

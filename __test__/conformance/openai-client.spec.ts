@@ -1,6 +1,8 @@
 import OpenAI from 'openai'
 import t from 'tap'
-import type { ChatCompletion, ChatCompletionChunk, TextCompletion, WireModel } from '../../src/openai/types.js'
+import type { ChatCompletion, ChatCompletionChunk } from '../../src/protocols/chat/types.js'
+import type { TextCompletion } from '../../src/protocols/completions/types.js'
+import type { WireModel } from '../../src/server/routes/models.js'
 import { FakeModel } from '../helpers/fake-model.js'
 import { serve, until } from '../helpers/http.js'
 

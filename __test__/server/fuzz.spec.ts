@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { chatRequestSchema, completionRequestSchema } from '../../src/openai/schemas.js'
+import { chatRequestSchema } from '../../src/protocols/chat/schema.js'
+import { completionRequestSchema } from '../../src/protocols/completions/schema.js'
 import { parseEvents, serve } from '../helpers/http.js'
 import { scriptedModel } from '../helpers/scripted-model.js'
 

@@ -1,7 +1,8 @@
 import express, { type Express } from 'express'
 import { createConfig, type Config, type ConfigSources } from '../config.js'
 import { createError } from '../errors.js'
-import { shuttingDown } from '../openai/errors.js'
+import { protocols } from '../protocols/index.js'
+import { shuttingDown } from '../wire/errors.js'
 import { silentLogger, type Logger } from './logger.js'
 import { Metrics } from './metrics.js'
 import { auth } from './middleware/auth.js'
@@ -11,13 +12,12 @@ import { errorHandler, notFound } from './middleware/errors.js'
 import { observe } from './middleware/observe.js'
 import { requestId } from './middleware/request-id.js'
 import type { ServedModel } from './model.js'
-import { chatCompletions } from './routes/chat-completions.js'
-import { completions } from './routes/completions.js'
 import { apiDocument } from './routes/document.js'
 import { health } from './routes/health.js'
 import { metricsText } from './routes/metrics.js'
 import { getModel, listModels } from './routes/models.js'
-import { mount, pathLookup, type Route } from './routes/route.js'
+import { protocolRoutes } from './routes/protocol.js'
+import { mount, pathLookup, type PathInfo, type Route } from './routes/route.js'
 import { pages } from './routes/web.js'
 import { ServerState, type LoadProgress } from './state.js'
 
@@ -33,6 +33,8 @@ export interface AppOptions {
 export interface App {
   readonly app: Express
   readonly state: ServerState
+  /** What is known of a path. */
+  readonly lookup: (path: string) => PathInfo
 }
 
 /** Routes that ask for no key. */
@@ -46,8 +48,7 @@ function apiRoutes(state: ServerState): readonly Route[] {
   return [
     { path: '/v1/models', get: listModels(state) },
     { path: '/v1/models/*id', name: '/v1/models/{id}', get: getModel(state) },
-    { path: '/v1/chat/completions', post: [body, chatCompletions(state)] },
-    { path: '/v1/completions', post: [body, completions(state)] },
+    ...protocols.flatMap((protocol) => protocolRoutes(state, protocol, body)),
   ]
 }
 
@@ -65,7 +66,7 @@ export function createApp(model: ServedModel | Promise<ServedModel>, config: Con
   const lookup = pathLookup([...open, watched, ...api])
   app.use(requestId, observe(logger, metrics, lookup), cors(config, lookup), browserGuard(config))
   for (const route of open) mount(app, route)
-  app.use(auth(config.apiKey))
+  app.use(auth(config.apiKey, lookup))
   mount(app, watched)
   app.use((_req, _res, next) => {
     if (state.draining) throw shuttingDown()
@@ -74,8 +75,8 @@ export function createApp(model: ServedModel | Promise<ServedModel>, config: Con
   app.use((req, res, next) => (req.path.includes('//') ? notFound(req, res, next) : next()))
   for (const route of api) mount(app, route)
   app.use(notFound)
-  app.use(errorHandler(logger))
-  return { app, state }
+  app.use(errorHandler(logger, lookup))
+  return { app, state, lookup }
 }
 
 /**

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { createServer as createHttpServer, STATUS_CODES, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { createError } from '../errors.js'
-import { ApiError } from '../openai/errors.js'
+import { ApiError } from '../wire/errors.js'
+import { openAiErrors } from '../wire/openai/errors.js'
 import type { App } from './app.js'
 
 /** Milliseconds an idle connection is kept: longer than the minute that most proxies keep theirs. */
@@ -22,18 +23,21 @@ export interface RunningServer {
 }
 
 /** The HTTP server of an app: what Node itself refuses gets the OpenAI error shape too. */
-export function createHttp({ app, state }: App): Server {
+export function createHttp({ app, state, lookup }: App): Server {
   // An absent Host header is refused by the app, in JSON.
   const server = createHttpServer({ requireHostHeader: false, keepAliveTimeout: KEEP_ALIVE_MS }, app)
   server.on('clientError', refuse)
-  server.on('checkExpectation', (_req, res: ServerResponse) => {
+  server.on('checkExpectation', (req, res: ServerResponse) => {
     const error = new ApiError(417, 'This Expect header cannot be met.', { code: 'expectation_failed' })
-    const body = JSON.stringify(error.body())
+    const id = randomUUID()
+    const { errors } = lookup((req.url ?? '').replace(/\?.*/s, ''))
+    const { status, body: shown } = errors.render(error, id)
+    const body = JSON.stringify(shown)
     res
-      .writeHead(417, {
+      .writeHead(status, {
         'Content-Type': 'application/json; charset=utf-8',
         'Content-Length': Buffer.byteLength(body),
-        'X-Request-Id': randomUUID(),
+        'X-Request-Id': id,
       })
       .end(body)
   })
@@ -59,13 +63,15 @@ function refuse(error: NodeJS.ErrnoException, socket: Socket & { _httpMessage?: 
     return
   }
   const refusal = toRefusal(error)
-  const body = JSON.stringify(refusal.body())
+  const id = randomUUID()
+  // The path is not known.
+  const body = JSON.stringify(openAiErrors.render(refusal, id).body)
   socket.end(
     [
       `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}`,
       'Content-Type: application/json; charset=utf-8',
       `Content-Length: ${Buffer.byteLength(body)}`,
-      `X-Request-Id: ${randomUUID()}`,
+      `X-Request-Id: ${id}`,
       'Connection: close',
       '',
       body,

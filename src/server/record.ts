@@ -1,6 +1,6 @@
 import type { Response } from 'express'
 import type { ChatEvent, CompletionEvent } from '../chat/types.js'
-import type { ApiError } from '../openai/errors.js'
+import type { ApiError } from '../wire/errors.js'
 
 /** Where an answer was when its reader left. */
 export type AbortPhase = 'reading' | 'queue' | 'prefill' | 'decode' | 'sending'

@@ -1,6 +1,6 @@
 import type { Config } from '../config.js'
 import { RequestQueue } from '../engine/queue.js'
-import { modelFailed, modelLoading, shuttingDown } from '../openai/errors.js'
+import { modelFailed, modelLoading, shuttingDown } from '../wire/errors.js'
 import type { Logger } from './logger.js'
 import type { ServedModel } from './model.js'
 

@@ -3,8 +3,8 @@ import type { Readable } from 'node:stream'
 import { TextDecoder } from 'node:util'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import type { RequestHandler } from 'express'
-import { ApiError, invalidRequest, quote } from '../../openai/errors.js'
-import { parseJson } from '../../openai/json.js'
+import { ApiError, invalidRequest, quote } from '../../wire/errors.js'
+import { parseJson } from '../../wire/json.js'
 
 /** How much more than the limit is read and thrown away, so that the client gets to read the 413. */
 const DISCARD_FACTOR = 4

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import type { Request, RequestHandler } from 'express'
 import type { Config } from '../../config.js'
-import { ApiError, invalidRequest } from '../../openai/errors.js'
+import { ApiError, invalidRequest } from '../../wire/errors.js'
 import type { PathInfo } from '../routes/route.js'
 
 type BrowserConfig = Pick<Config, 'allowedOrigins' | 'host' | 'apiKey'>

@@ -1,15 +1,19 @@
 import type { ErrorRequestHandler, RequestHandler } from 'express'
-import { ApiError, invalidRequest, toApiError } from '../../openai/errors.js'
+import { ApiError, invalidRequest, toApiError } from '../../wire/errors.js'
 import type { Logger } from '../logger.js'
 import { recordOf } from '../record.js'
+import type { PathInfo } from '../routes/route.js'
 
 /** 404 for every path that no route took. */
 export const notFound: RequestHandler = (req) => {
   throw new ApiError(404, `Unknown request URL: ${req.method} ${req.path.slice(0, 200)}`, { code: 'unknown_url' })
 }
 
-/** The last middleware: every error of a request becomes the OpenAI error shape, and those of our own go to the log. */
-export function errorHandler(logger: Logger): ErrorRequestHandler {
+/**
+ * The last middleware: every error of a request becomes the shape its path asks for, and those of our own go to the log.
+ * `lookup` knows the form that the errors of a path have.
+ */
+export function errorHandler(logger: Logger, lookup: (path: string) => PathInfo): ErrorRequestHandler {
   return (thrown: unknown, req, res, _next) => {
     if (req.socket.destroyed) {
       // Nobody is there to be told; most likely this is the reason why the work was cancelled.
@@ -23,7 +27,8 @@ export function errorHandler(logger: Logger): ErrorRequestHandler {
       const level = error.status === 500 ? 'error' : 'warn'
       logger[level]({ id: record.id, err: error.cause ?? error }, error.message)
     }
-    if (res.headersSent) res.destroy()
-    else res.status(error.status).set(error.headers).json(error.body())
+    if (res.headersSent) return void res.destroy()
+    const { status, headers, body } = lookup(req.path).errors.render(error, record.id)
+    res.status(status).set(headers).json(body)
   }
 }

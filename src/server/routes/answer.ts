@@ -1,6 +1,8 @@
 import type { Request, Response } from 'express'
-import { generationFailed, toApiError } from '../../openai/errors.js'
+import type { ChatEvent } from '../../chat/types.js'
 import type { Slot } from '../../engine/queue.js'
+import type { StreamForm } from '../../protocols/protocol.js'
+import { generationFailed, toApiError } from '../../wire/errors.js'
 import { EventStream } from '../event-stream.js'
 import { recordOf } from '../record.js'
 import type { ServerState } from '../state.js'
@@ -27,23 +29,24 @@ export function connectionSignal(req: Request, res: Response): AbortSignal {
   return controller.signal
 }
 
-/** The two forms of one answer. */
-export interface Answer {
-  readonly stream: boolean
-  /** The whole answer as one object. */
-  collect(): Promise<object>
-  /** The answer as events; the first may come before the model is asked. */
-  chunks(): AsyncIterable<object>
+/** What is to be answered. */
+export interface AnswerWork {
+  /** The form of the stream, if the answer is one. */
+  readonly stream: StreamForm | undefined
+  /** Sets the model to work. */
+  events(): AsyncIterable<ChatEvent>
+  /** Reads the events into the body of an answer that is not streamed. */
+  collect(events: AsyncIterable<ChatEvent>): Promise<object>
 }
 
 /**
  * Waits for a slot, lets the model work, and writes the answer in the form that was asked for. The slot is given back
  * on every path. Errors before the first byte are thrown; later ones become an event in the stream.
  */
-export async function answer(state: ServerState, res: Response, signal: AbortSignal, work: Answer): Promise<void> {
+export async function answer(state: ServerState, res: Response, signal: AbortSignal, work: AnswerWork): Promise<void> {
   const { config, queue, logger } = state
   const stream = work.stream
-    ? new EventStream(res, signal, {
+    ? new EventStream(res, signal, work.stream, {
         keepAliveMs: config.keepAliveInterval * 1000,
         sendTimeoutMs: config.sendTimeout * 1000,
       })
@@ -58,10 +61,9 @@ export async function answer(state: ServerState, res: Response, signal: AbortSig
     record.marks.granted = performance.now()
     if (stream) {
       stream.open()
-      for await (const chunk of work.chunks()) await stream.send(chunk)
-      stream.end()
+      await stream.run(work.events())
     } else {
-      const body = await work.collect()
+      const body = await work.collect(work.events())
       res.json(body)
     }
   } catch (thrown) {

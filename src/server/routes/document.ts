@@ -1,5 +1,5 @@
 import type { RequestHandler } from 'express'
-import { createDocument } from '../../openai/document.js'
+import { createDocument } from '../openapi/document.js'
 import { packageVersion } from '../../version.js'
 import type { ServerState } from '../state.js'
 

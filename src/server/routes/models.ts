@@ -1,7 +1,14 @@
 import type { RequestHandler } from 'express'
-import { modelNotFound } from '../../openai/errors.js'
-import type { WireModel } from '../../openai/types.js'
+import { modelNotFound } from '../../wire/errors.js'
 import type { ServerState } from '../state.js'
+
+/** One entry of `GET /v1/models`. */
+export interface WireModel {
+  readonly id: string
+  readonly object: 'model'
+  readonly created: number
+  readonly owned_by: string
+}
 
 function entry(state: ServerState): WireModel {
   return { id: state.config.modelId, object: 'model', created: state.startedAt, owned_by: 'deepgrove' }

@@ -1,4 +1,4 @@
-/** Server-sent events as the OpenAI API frames them: one `data:` line and an empty line each. */
+/** Server-sent events as frames of text. */
 
 /** Headers of an event stream; the last one keeps proxies from buffering it. */
 export const EVENT_STREAM_HEADERS = {
@@ -7,13 +7,10 @@ export const EVENT_STREAM_HEADERS = {
   'X-Accel-Buffering': 'no',
 } as const
 
-/** One event. JSON text never holds a bare line break, so a line is enough. */
-export function formatEvent(value: object): string {
-  return `data: ${JSON.stringify(value)}\n\n`
+/** One event, with its type on a line of its own where it has one. JSON text never holds a bare line break. */
+export function formatEvent(value: object, type?: string): string {
+  return `${type === undefined ? '' : `event: ${type}\n`}data: ${JSON.stringify(value)}\n\n`
 }
-
-/** The last event of every stream. */
-export const DONE_EVENT = 'data: [DONE]\n\n'
 
 /** A line that clients skip and that keeps proxies from cutting a silent connection. */
 export const KEEP_ALIVE_COMMENT = ': keep-alive\n\n'

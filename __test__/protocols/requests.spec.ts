@@ -1,22 +1,36 @@
 import t from 'tap'
 import { createConfig } from '../../src/config.js'
-import { openChat, readChat } from '../../src/openai/chat.js'
-import { openCompletion, readCompletion } from '../../src/openai/completions.js'
-import { ApiError } from '../../src/openai/errors.js'
-import { checkCount, fitWindow } from '../../src/openai/request.js'
+import { readChat } from '../../src/protocols/chat/read.js'
+import { chatValidator } from '../../src/protocols/chat/schema.js'
+import { completions } from '../../src/protocols/completions/index.js'
+import type { AnswerOperation, ModelBody } from '../../src/protocols/protocol.js'
+import { ApiError } from '../../src/wire/errors.js'
+import { checkCount, fitWindow, readModel } from '../../src/wire/limits.js'
+import { readStream } from '../../src/wire/openai/sampling.js'
+import type { Validator } from '../../src/wire/schema.js'
 
 const defaults = createConfig()
 const user = { role: 'user', content: 'Hi' }
 const weather = { type: 'function', function: { name: 'get_weather', parameters: { type: 'object' } } }
 
 function chat(body: object) {
-  const opened = openChat({ messages: [user], ...body }, defaults)
-  return readChat(opened.body, opened.form, defaults)
+  const given: unknown = { messages: [user], ...body }
+  chatValidator.shape(given)
+  const model = readModel(given.model, defaults)
+  chatValidator.rules(given)
+  const includeReasoning = given.include_reasoning ?? defaults.includeReasoning
+  return { model, ...readStream(given), includeReasoning, params: readChat(given, defaults) }
 }
 
+const createCompletion = completions.endpoints[0]?.post as AnswerOperation
+
 function completion(body: object) {
-  const opened = openCompletion({ prompt: 'Hi', ...body }, defaults)
-  return readCompletion(opened.body, opened.form, defaults, 100)
+  const given = { prompt: 'Hi', ...body } as ModelBody
+  const request: Validator<ModelBody> = createCompletion.request
+  request.shape(given)
+  request.rules(given)
+  const { work, stream } = createCompletion.read(given, { defaults, model: 'm', vocabSize: 100 })
+  return { ...work, stream }
 }
 
 function refusal(call: () => unknown): ApiError {
@@ -210,7 +224,7 @@ t.test('values that are refused, with the field that is wrong', (t) => {
     t.ok(error.message.startsWith(param.replace(/\[.*/, '').split('.')[0] ?? '?'), error.message)
   }
   t.equal(refusal(() => chat({ n: 2 })).message, 'n must be 1')
-  for (const body of [[], 'x', 5, null]) t.equal(refusal(() => openChat(body, defaults)).status, 400)
+  for (const body of [[], 'x', 5, null]) t.equal(refusal(() => chatValidator.shape(body)).status, 400)
   t.end()
 })
 
@@ -249,7 +263,11 @@ t.test('completions: what is refused', (t) => {
 
 t.test('a wrong type is found before the model is looked at, a wrong value after', (t) => {
   const strict = createConfig({ values: { strictModel: true } })
-  const open = (body: object) => openChat({ messages: [user], model: 'other', ...body }, strict)
+  const open = (body: object) => {
+    const given: unknown = { messages: [user], model: 'other', ...body }
+    chatValidator.shape(given)
+    readModel(given.model, strict)
+  }
   t.equal(refusal(() => open({ temperature: 'hot' })).status, 400)
   t.equal(refusal(() => open({ messages: [{ role: 'user' }] })).status, 400)
   t.equal(refusal(() => open({ temperature: 99, n: 2, messages: [] })).status, 404)
@@ -265,10 +283,10 @@ t.test('the window and the limit of prompts', (t) => {
   t.match(long.message, /51.*50/)
   t.match(refusal(() => fitWindow({ maxTokens: 10 }, 40, 40, config, 'prompt')).message, /40.*39/)
   t.equal(fitWindow({ maxTokens: 10 }, 39, 40, config, 'prompt').maxTokens, 1)
-  checkCount(Array(50), 100, config)
-  const crowd = refusal(() => checkCount(Array(51), 100, config))
+  checkCount(Array(50), 100, config, 'messages')
+  const crowd = refusal(() => checkCount(Array(51), 100, config, 'messages'))
   t.match(crowd, { status: 400, code: 'context_length_exceeded', param: 'messages' })
   t.match(crowd.message, /51.*50/)
-  t.match(refusal(() => checkCount(Array(40), 40, config)).message, /40.*39/)
+  t.match(refusal(() => checkCount(Array(40), 40, config, 'messages')).message, /40.*39/)
   t.end()
 })

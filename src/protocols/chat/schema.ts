@@ -1,93 +1,8 @@
-import type { ChatMessage, Tool } from '../chat/types.js'
+import type { ChatMessage, Tool } from '../../chat/types.js'
+import { optional, unsupported, type JsonSchema } from '../../wire/json-schema.js'
+import { samplingSchema, type SamplingBody } from '../../wire/openai/sampling.js'
+import { createValidator, type Validator } from '../../wire/schema.js'
 import { weather } from './examples.js'
-
-/** A JSON Schema (2020-12, the dialect of OpenAPI 3.1). */
-export type JsonSchema = Readonly<Record<string, unknown>>
-
-/** Null stands for an absent field wherever a field is optional. Descriptions and examples go into the API document. */
-function optional(
-  type: string | readonly string[],
-  description: string,
-  examples: readonly unknown[],
-  more: JsonSchema = {},
-): JsonSchema {
-  return { type: [type, 'null'].flat(), description, examples, ...more }
-}
-
-/** A field of which only what changes nothing is accepted. */
-function unsupported(type: string | readonly string[], value: unknown, reason = 'is not supported'): JsonSchema {
-  const description = `Only ${JSON.stringify(value)} or null: ${reason}.`
-  return optional(type, description, [value], { enum: [value, null], 'x-error': reason })
-}
-
-const MAX_STOPS = 16
-const MAX_STOP_LENGTH = 4096
-
-/** Sampling fields, the same in both kinds of request. */
-const sampling: Readonly<Record<string, JsonSchema>> = {
-  model: optional(
-    'string',
-    'Echoed in the answer. Another id than the served one is a 404 under MAPLE_STRICT_MODEL and means nothing otherwise. ' +
-      'Absent, null and empty mean the served model.',
-    ['maple-preview'],
-    // It comes back in every chunk of a stream.
-    { maxLength: 1000 },
-  ),
-  max_tokens: optional(
-    'integer',
-    'Most tokens to generate, reasoning included. Default MAPLE_MAX_NEW_TOKENS, capped at MAPLE_MAX_NEW_TOKENS_LIMIT and ' +
-      'at what is left of the context; an answer cut there has finish_reason length.',
-    [64],
-    { minimum: 1 },
-  ),
-  max_completion_tokens: optional('integer', 'Newer name of max_tokens; wins where both are given.', [64], {
-    minimum: 1,
-  }),
-  temperature: optional('number', '0 is greedy, whatever else is set. Default MAPLE_TEMPERATURE.', [0.6, 0], {
-    minimum: 0,
-    maximum: 2,
-  }),
-  top_p: optional(
-    'number',
-    'Draw from the smallest set of tokens whose mass reaches this. Default MAPLE_TOP_P.',
-    [0.95],
-    { exclusiveMinimum: 0, maximum: 1 },
-  ),
-  top_k: optional(
-    'integer',
-    'Draw from the k likeliest tokens; 0, -1 and more than the vocabulary turn it off. Default MAPLE_TOP_K.',
-    [20, -1],
-    { minimum: -1 },
-  ),
-  repetition_penalty: optional(
-    'number',
-    'Above 1 discourages tokens of the prompt and the answer so far. 1 is off, and the default.',
-    [1.1],
-    { exclusiveMinimum: 0 },
-  ),
-  seed: optional(
-    'integer',
-    'Same seed and same request, same answer, whatever else the server is doing. Folded to 64 bits. Random by default.',
-    [42],
-  ),
-  stop: optional(
-    ['string', 'array'],
-    'Ends the answer where one of these occurs in the raw text, reasoning included; what was found is not sent. Empty ' +
-      'ones are ignored.',
-    ['\n\n', ['END', '###']],
-    { maxLength: MAX_STOP_LENGTH, maxItems: MAX_STOPS, items: { type: 'string', maxLength: MAX_STOP_LENGTH } },
-  ),
-  stream: optional('boolean', 'Answer as server-sent events, ended by data: [DONE].', [true]),
-  stream_options: optional('object', 'Read only together with stream.', [{ include_usage: true }], {
-    properties: {
-      include_usage: optional('boolean', 'Send token counts in a last chunk before [DONE].', [true]),
-    },
-  }),
-  n: unsupported('integer', 1, 'must be 1'),
-  presence_penalty: optional('number', 'Accepted and ignored.', [0.5]),
-  frequency_penalty: optional('number', 'Accepted and ignored.', [0.5]),
-  user: optional('string', 'Accepted and ignored.', ['someone']),
-}
 
 const PART_TYPES = ['text', 'input_text']
 
@@ -207,7 +122,7 @@ export const chatRequestSchema: JsonSchema = {
       items: messageSchema,
       examples: [[{ role: 'user', content: 'What is 17 * 23?' }]],
     },
-    ...sampling,
+    ...samplingSchema,
     tools: optional('array', "Functions the model may call, rendered through the model's own template.", [[weather]], {
       items: toolSchema,
     }),
@@ -278,56 +193,6 @@ export const chatRequestSchema: JsonSchema = {
   },
 }
 
-/** A token of a raw prompt. Which ids there are, the model says. */
-export const tokenIdSchema: JsonSchema = { type: 'integer', description: 'Id of a token.', minimum: 0 }
-
-/** Body of `POST /v1/completions`. */
-export const completionRequestSchema: JsonSchema = {
-  type: 'object',
-  description: 'Fields that are not named here are ignored, so newer clients keep working.',
-  required: ['prompt'],
-  properties: {
-    prompt: {
-      description:
-        'Goes to the model untouched: no template, no reasoning, no parsing. A text, a list of one text, a list of token ' +
-        'ids, or a list of one such list. Spellings of control tokens in a text become those tokens.',
-      examples: ['Once upon a time', ['Once upon a time'], [72, 101, 108], [[72, 101, 108]]],
-      'x-error': 'must be one prompt that is not empty: a text, a list of one text, or a list of token ids',
-      anyOf: [
-        { type: 'string', minLength: 1 },
-        { type: 'array', minItems: 1, maxItems: 1, items: { type: 'string', minLength: 1 } },
-        { type: 'array', minItems: 1, items: tokenIdSchema },
-        {
-          type: 'array',
-          minItems: 1,
-          maxItems: 1,
-          items: { type: 'array', minItems: 1, items: tokenIdSchema },
-        },
-      ],
-    },
-    ...sampling,
-    echo: unsupported('boolean', false),
-    suffix: unsupported('string', ''),
-    best_of: unsupported('integer', 1, 'must be 1'),
-    logprobs: unsupported(['boolean', 'integer'], false),
-  },
-}
-
-/** Sampling fields after validation. */
-interface SamplingBody {
-  readonly model?: string | null
-  readonly max_tokens?: number | null
-  readonly max_completion_tokens?: number | null
-  readonly temperature?: number | null
-  readonly top_p?: number | null
-  readonly top_k?: number | null
-  readonly repetition_penalty?: number | null
-  readonly seed?: number | bigint | null
-  readonly stop?: string | readonly string[] | null
-  readonly stream?: boolean | null
-  readonly stream_options?: { readonly include_usage?: boolean | null } | null
-}
-
 /** A chat request that passed {@link chatRequestSchema}. */
 export interface ChatBody extends SamplingBody {
   readonly messages: readonly ChatMessage[]
@@ -337,9 +202,13 @@ export interface ChatBody extends SamplingBody {
   readonly include_reasoning?: boolean | null
 }
 
-/** A completion request that passed {@link completionRequestSchema}. */
-export interface CompletionBody extends SamplingBody {
-  readonly prompt: string | readonly [string] | readonly number[] | readonly [readonly number[]]
+/** A tool is named as a whole, and a message where its role or a part is wrong. */
+function blame(path: readonly string[]): readonly string[] {
+  const [root, index, field, ...below] = path
+  if (root === 'tools' && index !== undefined) return path.slice(0, 2)
+  if (root === 'messages' && (field === 'role' || (field === 'content' && below.length > 0))) return path.slice(0, 2)
+  if (root === 'tool_choice' || root === 'response_format' || root === 'stop') return path.slice(0, 1)
+  return path
 }
 
-export type { SamplingBody }
+export const chatValidator: Validator<ChatBody> = createValidator(chatRequestSchema, blame)

@@ -1,19 +1,22 @@
 import { MapleError } from '../errors.js'
-import type { ErrorBody } from './types.js'
+import type { Examples, JsonSchema } from './json-schema.js'
+
+/** Whose mistake an error is. */
+export type ErrorType = 'invalid_request_error' | 'server_error'
 
 /** What the HTTP layer needs to know of an error beside its message. */
 export interface ApiErrorOptions extends ErrorOptions {
-  readonly type?: ErrorBody['error']['type']
+  readonly type?: ErrorType
   /** The request field at fault, for example `messages[2]`. */
   readonly param?: string | undefined
   readonly code?: string | undefined
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** An error with its HTTP status, as clients of the OpenAI API expect it. */
+/** An error with its HTTP status. How it looks on the wire is for the protocol's {@link ErrorForm} to say. */
 export class ApiError extends Error {
   readonly status: number
-  readonly type: ErrorBody['error']['type']
+  readonly type: ErrorType
   readonly param: string | undefined
   readonly code: string | undefined
   readonly headers: Readonly<Record<string, string>>
@@ -26,12 +29,6 @@ export class ApiError extends Error {
     this.param = options.param
     this.code = options.code
     this.headers = options.headers ?? {}
-  }
-
-  /** The JSON body: `{"error": {"message", "type", "param", "code"}}`. */
-  body(): ErrorBody {
-    const { message, type, param = null, code = null } = this
-    return { error: { message, type, param, code } }
   }
 }
 
@@ -57,7 +54,7 @@ export function modelNotFound(model: string): ApiError {
 }
 
 /** 400: the prompt has `length` tokens and only `limit` fit. */
-export function promptTooLong(length: number, limit: number, param: 'messages' | 'prompt'): ApiError {
+export function promptTooLong(length: number, limit: number, param: string): ApiError {
   return invalidRequest(
     `The prompt has ${length} tokens; at most ${limit} are accepted. Shorten it or start a new conversation.`,
     param,
@@ -66,10 +63,10 @@ export function promptTooLong(length: number, limit: number, param: 'messages' |
 }
 
 /** 400: so many messages that they need not be rendered to know. */
-export function tooManyMessages(count: number, limit: number): ApiError {
+export function tooManyMessages(count: number, limit: number, param: string): ApiError {
   return invalidRequest(
     `The conversation's ${count} messages take more than the ${limit} tokens that are accepted. Start a new conversation.`,
-    'messages',
+    param,
     { code: 'context_length_exceeded' },
   )
 }
@@ -117,4 +114,21 @@ export function toApiError(error: unknown): ApiError {
 /** 500: the model broke down under this request. */
 export function generationFailed(cause: unknown): ApiError {
   return new ApiError(500, 'Generation failed inside the model.', { cause })
+}
+
+/** An error as it goes out. */
+export interface RenderedError {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: object
+}
+
+/** How a protocol words errors, those before its handlers run included. */
+export interface ErrorForm {
+  /** Name of the schema in the API document. */
+  readonly name: string
+  readonly schema: JsonSchema
+  /** Examples by status. */
+  readonly examples: Readonly<Record<string, Examples>>
+  render(error: ApiError, requestId: string): RenderedError
 }

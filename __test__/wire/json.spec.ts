@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { ApiError } from '../../src/openai/errors.js'
-import { parseJson } from '../../src/openai/json.js'
+import { ApiError } from '../../src/wire/errors.js'
+import { parseJson } from '../../src/wire/json.js'
 
 t.test('agrees with JSON.parse on ordinary texts', (t) => {
   fc.assert(

@@ -1,28 +1,19 @@
-import {
-  chatChunkSchema,
-  chatCompletionSchema,
-  errorSchema,
-  healthSchema,
-  modelListSchema,
-  modelSchema,
-  textChunkSchema,
-  textCompletionSchema,
-  toolCallSchema,
-  unhealthySchema,
-  usageSchema,
-} from './answer-schemas.js'
-import { chatExamples, chatStream, completionExamples, completionStream, errorExamples } from './examples.js'
-import {
-  chatRequestSchema,
-  completionRequestSchema,
-  historyToolCallSchema,
-  messageSchema,
-  textPartSchema,
-  tokenIdSchema,
-  toolSchema,
-  type JsonSchema,
-} from './schemas.js'
-import type { RequestDefaults } from './types.js'
+import { protocols } from '../../protocols/index.js'
+import type {
+  AnswerOperation,
+  CountOperation,
+  Endpoint,
+  OperationText,
+  PlainOperation,
+  Protocol,
+} from '../../protocols/protocol.js'
+import type { RequestDefaults } from '../../wire/defaults.js'
+import type { ErrorForm } from '../../wire/errors.js'
+import type { JsonSchema } from '../../wire/json-schema.js'
+import { usageSchema } from '../../wire/openai/answer.js'
+import { openAiErrors } from '../../wire/openai/errors.js'
+import { tokenIdSchema } from '../../wire/json-schema.js'
+import { healthSchema, modelListSchema, modelSchema, unhealthySchema } from './schemas.js'
 
 /** What the document says of this one server. */
 export interface DocumentOptions {
@@ -37,26 +28,19 @@ export interface DocumentOptions {
 }
 
 /** Schemas with a name of their own; wherever one occurs in another, the document has a reference. */
+const forms: readonly ErrorForm[] = [...new Set([openAiErrors, ...protocols.map(({ errors }) => errors)])]
 const components: Readonly<Record<string, JsonSchema>> = {
-  ChatCompletionRequest: chatRequestSchema,
-  ChatMessage: messageSchema,
-  TextPart: textPartSchema,
-  HistoryToolCall: historyToolCallSchema,
-  Tool: toolSchema,
-  ChatCompletion: chatCompletionSchema,
-  ChatCompletionChunk: chatChunkSchema,
-  ToolCall: toolCallSchema,
-  CompletionRequest: completionRequestSchema,
-  TokenId: tokenIdSchema,
-  Completion: textCompletionSchema,
-  CompletionChunk: textChunkSchema,
+  ...(Object.assign({}, ...protocols.map((protocol) => protocol.components)) as Record<string, JsonSchema>),
   Usage: usageSchema,
   Model: modelSchema,
   ModelList: modelListSchema,
   Health: healthSchema,
   Unhealthy: unhealthySchema,
-  Error: errorSchema,
+  ...Object.fromEntries(forms.map(({ name, schema }) => [name, schema])),
 }
+const requests = new Set(
+  protocols.flatMap(({ endpoints }) => endpoints.flatMap(({ post }) => (post ? [post.request.schema] : []))),
+)
 const names = new Map(Object.entries(components).map(([name, schema]) => [schema, name]))
 
 /** The schema as it validates, with references for named parts and without this server's own keywords. */
@@ -76,7 +60,7 @@ function reference(name: string): JsonSchema {
 /** Puts what is this server's own into a schema: defaults of requests, ids of the model. */
 function localise(schema: JsonSchema, { defaults, vocabSize }: DocumentOptions): JsonSchema {
   if (schema === tokenIdSchema && vocabSize !== undefined) return { ...schema, maximum: vocabSize - 1 }
-  if (schema !== chatRequestSchema && schema !== completionRequestSchema) return schema
+  if (!requests.has(schema)) return schema
   const values: Record<string, unknown> = {
     model: defaults.modelId,
     max_tokens: Math.min(defaults.maxNewTokens, defaults.maxNewTokensLimit),
@@ -113,17 +97,22 @@ const errors: Readonly<Record<string, readonly [description: string, headers?: R
   ],
 }
 
-function errorAnswers(statuses: readonly string[]): Record<string, unknown> {
-  return Object.fromEntries(statuses.map((status) => [status, { $ref: `#/components/responses/Error${status}` }]))
+function errorAnswers(statuses: readonly string[], form: ErrorForm = openAiErrors): Record<string, unknown> {
+  return Object.fromEntries(
+    statuses.map((status) => [status, { $ref: `#/components/responses/${form.name}${status}` }]),
+  )
 }
 
 function errorComponents(): Record<string, unknown> {
+  const all = forms.flatMap((form) => Object.keys(form.examples).map((status) => ({ form, status })))
   return Object.fromEntries(
-    Object.entries(errors).map(([status, [description, headers = {}]]) => {
-      const all: Record<string, unknown> = { 'X-Request-Id': REQUEST_ID }
-      for (const [name, text] of Object.entries(headers)) all[name] = { description: text, schema: { type: 'string' } }
-      const content = { 'application/json': { schema: reference('Error'), examples: errorExamples[status] } }
-      return [`Error${status}`, { description, headers: all, content }]
+    all.map(({ form, status }) => {
+      const [description, headers = {}] = errors[status] ?? ['An error.']
+      const shown: Record<string, unknown> = { 'X-Request-Id': REQUEST_ID }
+      for (const [name, text] of Object.entries(headers))
+        shown[name] = { description: text, schema: { type: 'string' } }
+      const content = { 'application/json': { schema: reference(form.name), examples: form.examples[status] } }
+      return [`${form.name}${status}`, { description, headers: shown, content }]
     }),
   )
 }
@@ -132,77 +121,78 @@ function ok(description: string, content: Record<string, unknown>): Record<strin
   return { description, headers: { 'X-Request-Id': REQUEST_ID }, content }
 }
 
-const json = (name: string, more: object = {}) => ({ 'application/json': { schema: reference(name), ...more } })
-
-/** An answer in both of its forms. */
-function answer(whole: string, chunk: string, stream: string): Record<string, unknown> {
-  return ok('The answer: one object, or with stream: true a stream of events.', {
-    ...json(whole),
-    'text/event-stream': {
-      // Before version 3.2 the schema of a stream is that of each event.
-      schema: {
-        type: 'object',
-        description:
-          `Events of one line each: data: and a ${chunk} as JSON, with an empty line behind; the last is data: [DONE]. ` +
-          'While a request waits, comment lines (: keep-alive) come now and then. What fails after the first byte is an ' +
-          'event with an Error, then data: [DONE], without a finish_reason.',
-        required: ['data'],
-        properties: {
-          data: {
-            type: 'string',
-            description: `A ${chunk}, an Error, or [DONE].`,
-            if: { const: '[DONE]' },
-            else: {
-              contentMediaType: 'application/json',
-              contentSchema: { anyOf: [reference(chunk), reference('Error')] },
-            },
-          },
-        },
-      },
-      'x-event-schema': reference(chunk),
-      examples: { stream: { summary: 'A short answer', value: stream } },
-    },
-  })
-}
-
-function post(request: string, examples: object): Record<string, unknown> {
-  return { required: true, content: json(request, { examples }) }
-}
+const json = (name: string) => ({ 'application/json': { schema: reference(name) } })
 
 const COMMON = ['401', '403', '405']
 const GENERATING = ['400', '401', '403', '404', '405', '413', '415', '500', '503']
 const open = { security: [] }
 
-function paths({ defaults }: DocumentOptions): Record<string, unknown> {
+/** What the document says of a method beside its answers. */
+function head({ operationId, summary, description }: OperationText): Record<string, unknown> {
+  return { tags: ['Answers'], operationId, summary, ...(description === undefined ? {} : { description }) }
+}
+
+function post(operation: AnswerOperation | CountOperation, form: ErrorForm, options: DocumentOptions): object {
+  const { request, examples, whole } = operation
+  const content = { 'application/json': { schema: request.schema, examples: examples(options.defaults) } }
+  const good =
+    operation.kind === 'count'
+      ? ok('The count.', { 'application/json': { schema: whole } })
+      : ok('The answer: one object, or with stream: true a stream of events.', {
+          'application/json': { schema: whole },
+          'text/event-stream': {
+            // Before version 3.2 the schema of a stream is that of each event.
+            schema: operation.chunks.frames,
+            'x-event-schema': operation.chunks.schema,
+            examples: { stream: { summary: 'A short answer', value: operation.chunks.example } },
+          },
+        })
+  const statuses = GENERATING.filter((status) => status in form.examples)
+  return {
+    ...head(operation),
+    requestBody: { required: true, content },
+    responses: { '200': good, ...errorAnswers(statuses, form) },
+  }
+}
+
+function plain(operation: PlainOperation, form: ErrorForm, path: string): object {
+  const { whole } = operation
+  const parameters = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+    name,
+    in: 'path',
+    required: true,
+    description: 'As an answer gave it.',
+    schema: { type: 'string', minLength: 1 },
+  }))
+  return {
+    ...head(operation),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    responses: {
+      ...(whole === undefined ? {} : { '200': ok('The answer.', { 'application/json': { schema: whole } }) }),
+      ...errorAnswers([...COMMON, '404'], form),
+    },
+  }
+}
+
+function endpointPath({ errors }: Protocol, endpoint: Endpoint, options: DocumentOptions): object {
+  return {
+    ...(endpoint.get ? { get: plain(endpoint.get, errors, endpoint.path) } : {}),
+    ...(endpoint.post ? { post: post(endpoint.post, errors, options) } : {}),
+    ...(endpoint.delete ? { delete: plain(endpoint.delete, errors, endpoint.path) } : {}),
+  }
+}
+
+function paths(options: DocumentOptions): Record<string, unknown> {
+  const { defaults } = options
   const get = (tag: string, operationId: string, summary: string, more: object) => ({
     get: { tags: [tag], operationId, summary, ...more },
   })
   const page = (description: string) => ok(description, { 'text/html': { schema: { type: 'string' } } })
+  const answers = protocols.flatMap((protocol) =>
+    protocol.endpoints.map((endpoint) => [endpoint.path, endpointPath(protocol, endpoint, options)]),
+  )
   return {
-    '/v1/chat/completions': {
-      post: {
-        tags: ['Answers'],
-        operationId: 'createChatCompletion',
-        summary: 'Answer a conversation',
-        description:
-          'Renders the conversation through the chat template of the model and reads its output: reasoning up to ' +
-          '</think>, content, tool calls. One request runs at a time; others wait, up to MAPLE_MAX_QUEUE_DEPTH of them for ' +
-          'up to MAPLE_QUEUE_TIMEOUT seconds. A client that disconnects frees its place at once.',
-        requestBody: post('ChatCompletionRequest', chatExamples(defaults.modelId)),
-        responses: { '200': answer('ChatCompletion', 'ChatCompletionChunk', chatStream), ...errorAnswers(GENERATING) },
-      },
-    },
-    '/v1/completions': {
-      post: {
-        tags: ['Answers'],
-        operationId: 'createCompletion',
-        summary: 'Go on with a raw prompt',
-        description:
-          'The prompt goes to the model untouched: no chat template, no reasoning, no parsing of tool calls.',
-        requestBody: post('CompletionRequest', completionExamples),
-        responses: { '200': answer('Completion', 'CompletionChunk', completionStream), ...errorAnswers(GENERATING) },
-      },
-    },
+    ...(Object.fromEntries(answers) as Record<string, unknown>),
     '/v1/models': get('Models', 'listModels', 'List the one model', {
       responses: { '200': ok('The list.', json('ModelList')), ...errorAnswers([...COMMON, '503']) },
     }),
@@ -281,7 +271,7 @@ export function createDocument(options: DocumentOptions): Record<string, unknown
       { name: 'Operation', description: 'For those who run the server.' },
       { name: 'Pages', description: 'For people.' },
     ],
-    paths: paths(options),
+    paths: publish(paths(options), undefined),
     components: {
       schemas: Object.fromEntries(schemas) as Record<string, unknown>,
       responses: errorComponents(),

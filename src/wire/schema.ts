@@ -1,18 +1,13 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import { invalidRequest, type ApiError } from './errors.js'
-import {
-  chatRequestSchema,
-  completionRequestSchema,
-  type ChatBody,
-  type CompletionBody,
-  type JsonSchema,
-} from './schemas.js'
+import type { JsonSchema } from './json-schema.js'
 
 /**
  * Validation in two steps, because a wrong type is reported before the model is looked at, and a wrong value after:
  * `shape` knows types and required fields, `rules` the whole schema.
  */
-interface Validator<T> {
+export interface Validator<T> {
+  readonly schema: JsonSchema
   shape(body: unknown): asserts body is T
   rules(body: T): void
 }
@@ -49,30 +44,31 @@ function shapeOf(schema: JsonSchema | false): JsonSchema {
 const ajv = new Ajv2020({ allowUnionTypes: true, strictTypes: false, strictRequired: false, verbose: true })
 ajv.addKeyword('x-error')
 
+/** The part of a path that an error names to programs: a list's entry as a whole, say, where its inside is wrong. */
+export type Blame = (path: readonly string[]) => readonly string[]
+
 /** Compiles at the first use: that takes a tenth of a second a schema, which the start would wait for. */
-function createValidator<T>(schema: JsonSchema): Validator<T> {
+export function createValidator<T>(schema: JsonSchema, blame: Blame = (path) => path): Validator<T> {
   let shape: ValidateFunction | undefined
   let rules: ValidateFunction | undefined
   return {
+    schema,
     shape(body) {
       if (typeof body !== 'object' || body === null || Array.isArray(body)) {
         throw invalidRequest('The request body must be a JSON object.')
       }
-      check((shape ??= ajv.compile(shapeOf(schema))), body)
+      check((shape ??= ajv.compile(shapeOf(schema))), body, blame)
     },
-    rules: (body) => check((rules ??= ajv.compile(schema)), body as object),
+    rules: (body) => check((rules ??= ajv.compile(schema)), body as object, blame),
   }
 }
 
-export const chatValidator: Validator<ChatBody> = createValidator(chatRequestSchema)
-export const completionValidator: Validator<CompletionBody> = createValidator(completionRequestSchema)
-
-function check(validate: ValidateFunction, body: object): void {
+function check(validate: ValidateFunction, body: object, blame: Blame): void {
   if (validate(withDoubles(body))) return
   // Of alternatives that all fail, what joins them says more than the first.
   const errors = validate.errors ?? []
   const error = errors.find(({ keyword }) => keyword === 'anyOf') ?? errors[0]
-  if (error) throw toRequestError(error)
+  if (error) throw toRequestError(error, blame)
 }
 
 /** Whole numbers past 2^53 come as `bigint`, a type that JSON Schema does not know; to a range check a double will do. */
@@ -81,11 +77,14 @@ function withDoubles(body: object): object {
   return big.length === 0 ? body : { ...body, ...Object.fromEntries(big.map(([name, value]) => [name, Number(value)])) }
 }
 
-function toRequestError(error: ErrorObject): ApiError {
+function toRequestError(error: ErrorObject, blame: Blame): ApiError {
   const path = error.instancePath.split('/').slice(1).map(unescapePointer)
   if (error.keyword === 'required') path.push((error.params as { missingProperty: string }).missingProperty)
   const field = fieldName(path)
-  return invalidRequest(`${field} ${describe(error)}`, paramOf(path, error))
+  return invalidRequest(
+    `${field} ${describe(error)}`,
+    fieldName(blame(error.keyword === 'false schema' ? path.slice(0, -1) : path)),
+  )
 }
 
 function unescapePointer(part: string): string {
@@ -93,20 +92,8 @@ function unescapePointer(part: string): string {
 }
 
 /** `messages[0].content` from the parts of a JSON pointer. */
-function fieldName(path: readonly string[]): string {
+export function fieldName(path: readonly string[]): string {
   return path.map((part, at) => (/^\d+$/.test(part) ? `[${part}]` : at === 0 ? part : `.${part}`)).join('')
-}
-
-/** The field that a client is told: a tool as a whole, a message as a whole where its role or a part is wrong. */
-function paramOf(path: readonly string[], error: ErrorObject): string {
-  const [root, index, field, ...below] = path
-  if (root === undefined) return ''
-  if (root === 'tools' && index !== undefined) return fieldName([root, index])
-  if (root === 'messages' && index !== undefined) {
-    if (field === 'role' || (field === 'content' && below.length > 0)) return fieldName([root, index])
-  }
-  if (root === 'tool_choice' || root === 'response_format' || root === 'stop' || root === 'prompt') return root
-  return fieldName(error.keyword === 'false schema' ? path.slice(0, -1) : path)
 }
 
 const typeNames: Record<string, string> = {

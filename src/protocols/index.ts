@@ -1,0 +1,6 @@
+import { chat } from './chat/index.js'
+import { completions } from './completions/index.js'
+import type { Protocol } from './protocol.js'
+
+/** All protocols that the server speaks, in the order of the API document. */
+export const protocols: readonly Protocol[] = [chat, completions]
