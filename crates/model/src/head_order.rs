@@ -79,6 +79,11 @@ mod tests {
             assert!(refused.contains(words), "{refused}");
         }
         assert!(HeadOrder::from_token_map(&[0, 9]).is_err());
-        assert_eq!(HeadOrder::from_token_map(&[]).expect("empty").token_of_row(), [0u32; 0]);
+        assert_eq!(
+            HeadOrder::from_token_map(&[])
+                .expect("empty")
+                .token_of_row(),
+            [0u32; 0]
+        );
     }
 }
