@@ -1,23 +1,16 @@
 //! What `config.json` says of the model: every size, checked once, so that nothing behind it has to check again.
 
 mod fields;
+mod layer;
 
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
 use self::fields::Fields;
+pub use self::layer::{LayerKind, SWIGLU_LIMIT};
 use crate::error::Result;
 use crate::json;
-
-/// How a layer's attention sees the past.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LayerKind {
-    /// Rotary positions; the query at position p sees keys p - window + 1 ..= p.
-    Sliding,
-    /// No positions; the query sees every key up to its own.
-    Full,
-}
 
 /// The model's sizes and constants. All sizes are at least 1 unless said.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,9 +54,6 @@ pub struct Config {
     /// What was assumed, in words for people.
     pub warnings: Vec<String>,
 }
-
-/// The bound of the clamped SwiGLU in the published model; config.json has no key for it.
-pub const SWIGLU_LIMIT: f32 = 7.0;
 
 /// Caps on sizes: far above any real model, low enough that products of two or three fit 64 bits.
 mod within {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::{LayerKind, SWIGLU_LIMIT};
+use super::layer::{LayerKind, SWIGLU_LIMIT};
 use crate::error::{Error, Result};
 use crate::json;
 

@@ -8,8 +8,9 @@ use std::thread::Thread;
 use super::*;
 use crate::backend::Candidates;
 use crate::fake::{CONTEXT, END, Fake, VOCAB, hidden, logits};
-use crate::generation::{Finish, FinishReason, QUEUE_CAPACITY};
+use crate::generation::{Finish, FinishReason, QUEUE_CAPACITY, SharedError};
 use crate::sampler::{SeenTokens, sample};
+use crate::scheduler::StepLimits;
 
 /// Runs a future on this thread.
 fn block_on<T>(future: impl Future<Output = T>) -> T {

@@ -1,16 +1,13 @@
 //! From a [`Source`] to [`Weights`] in memory, matrices in parallel.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
-
-use kernels::layout;
-
-use super::{LoadOptions, Phase, Progress, Room, Source, cache};
+use super::options::LoadOptions;
+use super::parallel::in_parallel;
+use super::progress::{Meter, Phase, Progress};
+use super::source::{Room, Source, packed_size};
 use crate::bytes::Arena;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::slots::{MatrixSlot, NormSlot};
-use crate::weights::{Expert, HeadScreen, Layer, Matrix, Summary, Weights};
+use crate::weights::{Expert, Layer, Matrix, Summary, Weights};
 
 /// Loads every matrix into memory (or maps it), on as many threads as the options say.
 pub(crate) fn in_memory(
@@ -29,7 +26,7 @@ pub(crate) fn in_memory(
         Phase::Load,
         slots.iter().map(|&slot| source.source_bytes(slot)).sum(),
     );
-    let matrices = in_parallel(threads(options), &slots, |&slot| {
+    let matrices = in_parallel(options.thread_count(), &slots, |&slot| {
         let matrix = source.matrix(slot, &room)?;
         meter.add(source.source_bytes(slot))?;
         Ok(matrix)
@@ -38,7 +35,7 @@ pub(crate) fn in_memory(
         .map(|slot| source.norm(slot))
         .collect::<Result<Vec<_>>>()?;
     let mut weights = assemble(source, matrices, norms);
-    weights.screen = source.screen(weights.head_matrix(), threads(options), &room)?;
+    weights.screen = source.screen(weights.head_matrix(), options.thread_count(), &room)?;
     for file in source.files() {
         file.check_unchanged()?;
     }
@@ -56,104 +53,7 @@ pub(crate) fn memory_needed(source: &dyn Source, options: &LoadOptions) -> u64 {
         .filter(|&slot| stays(slot))
         .map(|slot| source.packed_bytes(slot))
         .sum();
-    cache::packed_size(source).saturating_sub(mapped)
-}
-
-/// The number of threads that convert.
-pub(crate) fn threads(options: &LoadOptions) -> usize {
-    match options.threads {
-        0 => thread::available_parallelism().map_or(1, |n| n.get()),
-        n => n,
-    }
-}
-
-/// Does `work` for every item on several threads; results keep the items' order. The first error ends it; of several, that of
-/// the earliest item is returned.
-pub(crate) fn in_parallel<I: Sync, T: Send>(
-    threads: usize,
-    items: &[I],
-    work: impl Fn(&I) -> Result<T> + Sync,
-) -> Result<Vec<T>> {
-    if threads <= 1 || items.len() <= 1 {
-        return items.iter().map(work).collect();
-    }
-    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let failure: Mutex<Option<(usize, Error)>> = Mutex::new(None);
-    let run = || {
-        let mut done = Vec::new();
-        while !failed.load(Ordering::Relaxed) {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(at) else { break };
-            match work(item) {
-                Ok(result) => done.push((at, result)),
-                Err(error) => {
-                    failed.store(true, Ordering::Relaxed);
-                    let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
-                    if failure.as_ref().is_none_or(|(earlier, _)| at < *earlier) {
-                        *failure = Some((at, error));
-                    }
-                }
-            }
-        }
-        done
-    };
-    let mut results: Vec<(usize, T)> = thread::scope(|scope| {
-        let workers: Vec<_> = (1..threads.min(items.len()))
-            .map(|_| scope.spawn(run))
-            .collect();
-        let mut results = run();
-        for worker in workers {
-            match worker.join() {
-                Ok(done) => results.extend(done),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        results
-    });
-    if let Some((_, error)) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(error);
-    }
-    results.sort_unstable_by_key(|(at, _)| *at);
-    Ok(results.into_iter().map(|(_, result)| result).collect())
-}
-
-/// Counts bytes for the progress, and asks it whether to go on.
-pub(crate) struct Meter<'a> {
-    progress: &'a dyn Progress,
-    phase: Phase,
-    total: u64,
-    done: AtomicU64,
-}
-
-impl<'a> Meter<'a> {
-    pub(crate) fn new(progress: &'a dyn Progress, phase: Phase, total: u64) -> Self {
-        progress.report(phase, 0, total);
-        Meter {
-            progress,
-            phase,
-            total,
-            done: AtomicU64::new(0),
-        }
-    }
-
-    /// Reports about 200 times in all.
-    pub(crate) fn add(&self, bytes: u64) -> Result<()> {
-        if self.progress.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
-        let before = self.done.fetch_add(bytes, Ordering::Relaxed);
-        let step = (self.total / 200).max(1);
-        let after = before + bytes;
-        if before / step != after / step && after < self.total {
-            self.progress.report(self.phase, after, self.total);
-        }
-        Ok(())
-    }
-
-    /// Reports that all is done.
-    pub(crate) fn finish(self) {
-        self.progress.report(self.phase, self.total, self.total);
-    }
+    packed_size(source).saturating_sub(mapped)
 }
 
 /// Puts the matrices, in the order of [`MatrixSlot::all`], and the norms, in that of [`NormSlot::all`], in their places.
@@ -214,47 +114,6 @@ pub(crate) fn assemble(
         screen: None,
         summary,
     }
-}
-
-/// Rounds a dense head to eight bits; `None` for a head that is small already.
-pub(crate) fn screen(head: &Matrix, threads: usize, arena: &Arena) -> Result<Option<HeadScreen>> {
-    let Matrix::Dense { rows, cols, .. } = *head else {
-        return Ok(None);
-    };
-    let strip_bytes = layout::int8_strip_bytes(cols);
-    let mut data = arena.take(layout::int8_bytes(rows, cols))?;
-    let mut scales = arena.take(4 * layout::padded_rows(rows))?;
-    let mut error_norms = arena.take(4 * layout::padded_rows(rows))?;
-    let view = head.view();
-    let strips: Vec<_> = data
-        .chunks_mut(strip_bytes)
-        .zip(scales.as_f32_mut().chunks_mut(layout::STRIP))
-        .zip(error_norms.as_f32_mut().chunks_mut(layout::STRIP))
-        .enumerate()
-        .map(|(s, ((data, scales), errors))| (s, Mutex::new((data, scales, errors))))
-        .collect();
-    in_parallel(threads, &strips, |(s, parts)| {
-        let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
-        let (data, scales, errors) = &mut *parts;
-        let mut weights = vec![0.0; cols];
-        for j in 0..layout::STRIP.min(rows - s * layout::STRIP) {
-            view.row_to_f32(s * layout::STRIP + j, &mut weights);
-            let stats = layout::pack_int8_row(data, cols, j, &weights);
-            (scales[j], errors[j]) = (stats.scale, stats.error_norm);
-        }
-        Ok(())
-    })?;
-    drop(strips);
-    let rows = Matrix::Int8 {
-        rows,
-        cols,
-        data: data.freeze(),
-        scales: scales.freeze(),
-    };
-    Ok(Some(HeadScreen {
-        rows,
-        error_norms: error_norms.freeze(),
-    }))
 }
 
 /// Adds up what the weights are.

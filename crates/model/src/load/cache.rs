@@ -12,11 +12,12 @@ use std::thread;
 use std::time::Duration;
 
 use super::file::SourceFile;
+use super::options::LoadOptions;
 use super::packed::{self, LAYOUT_VERSION, Origin, PackedSource};
+use super::progress::{Phase, Progress};
+use super::source::{Source, packed_size};
 use super::tensors::TensorSet;
-use super::{LoadOptions, Phase, Progress, Source};
 use crate::error::{Error, Result};
-use crate::slots::MatrixSlot;
 
 /// How long a waiting process sleeps between looks at the lock.
 const WAIT: Duration = Duration::from_millis(50);
@@ -119,30 +120,6 @@ pub(crate) fn sync_folder(file: &Path) {
     }
     #[cfg(not(unix))]
     let _ = file;
-}
-
-/// Bytes the packed form of a checkpoint will take, about.
-pub(crate) fn packed_size(source: &dyn Source) -> u64 {
-    let config = source.config();
-    let matrices: u64 = MatrixSlot::all(config)
-        .map(|slot| source.packed_bytes(slot))
-        .sum();
-    // The header and the norms are small.
-    let head = if config.tied {
-        MatrixSlot::Embedding
-    } else {
-        MatrixSlot::Head
-    };
-    // A head of 16 bits and more gets a screen of eight.
-    let (rows, cols) = head.shape(config);
-    let eight_bits = (rows * cols) as u64;
-    let dense = source.packed_bytes(head) >= 2 * eight_bits;
-    let screen = if dense {
-        eight_bits + 8 * rows as u64
-    } else {
-        0
-    };
-    matrices + screen + (16 << 20)
 }
 
 /// The names of one checkpoint's copy.

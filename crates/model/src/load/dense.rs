@@ -3,9 +3,10 @@
 use kernels::half::{bf16_to_f32, f16_to_f32, f32_to_bf16};
 use kernels::layout;
 
+use super::options::LoadOptions;
 use super::safetensors::Dtype;
+use super::source::Room;
 use super::tensors::TensorRef;
-use super::{LoadOptions, Room};
 use crate::bytes::{Bytes, BytesMut};
 use crate::error::{Defect, Error, Result};
 use crate::slots::MatrixSlot;

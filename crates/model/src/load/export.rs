@@ -3,7 +3,11 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::{LoadOptions, Progress, cache, open_source, packed};
+use super::open::open_source;
+use super::options::LoadOptions;
+use super::progress::Progress;
+use super::source::packed_size;
+use super::{cache, packed};
 use crate::error::{Error, Result};
 
 /// Files that are not weights and go along with a model.
@@ -40,7 +44,7 @@ pub fn pack(
         });
     }
     fs::create_dir_all(destination).map_err(|error| Error::write(destination, error))?;
-    let needed = cache::packed_size(opened.as_ref());
+    let needed = packed_size(opened.as_ref());
     if let Ok(free) = fs4::available_space(destination)
         && free < needed
     {

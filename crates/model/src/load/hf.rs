@@ -2,8 +2,9 @@
 
 use super::dense::{self, FLOAT_NAMES, FLOATS, Packing, Part};
 use super::file::SourceFile;
+use super::options::LoadOptions;
+use super::source::{Room, Source};
 use super::tensors::{Account, TensorSet};
-use super::{LoadOptions, Room, Source};
 use crate::config::Config;
 use crate::error::Result;
 use crate::slots::{MatrixSlot, NormSlot};

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use super::build::{self, in_parallel};
-use super::{LoadOptions, Room, cache, open_source};
+use super::open::open_source;
+use super::options::LoadOptions;
+use super::parallel::in_parallel;
+use super::source::{Room, packed_size};
 use crate::bytes::Arena;
 use crate::config::{Config, LayerKind};
 use crate::error::Result;
@@ -64,7 +66,7 @@ pub fn inspect(path: &Path, options: &LoadOptions) -> Result<Info> {
         arena: &arena,
         map: true,
     };
-    let ternary = in_parallel(build::threads(options), &sample, |&slot| {
+    let ternary = in_parallel(options.thread_count(), &sample, |&slot| {
         Ok(source.matrix(slot, &room)?.is_ternary())
     })?;
     let weights = |slot: MatrixSlot| slot.shape(config).0 as u64 * slot.shape(config).1 as u64;
@@ -115,7 +117,7 @@ pub fn inspect(path: &Path, options: &LoadOptions) -> Result<Info> {
         weights: total(|_| true),
         ternary_weights: share(attention) + share(experts),
         estimated,
-        weight_bytes: cache::packed_size(source),
+        weight_bytes: packed_size(source),
         kv_bytes_per_token: full as u64 * key_and_value,
         kv_bytes_fixed: (config.layers.len() - full) as u64
             * config.window.min(config.max_positions) as u64

@@ -5,73 +5,27 @@
 //! tiles, `f32` row scales, `f32` error norms). Norms are F32. All data begins at multiples of 64 bytes; where a tensor
 //! does not end at one, a `padding.N` tensor follows, as the format allows no holes.
 
+mod forms;
 mod write;
 
 use std::collections::{BTreeMap, HashMap};
 
-use kernels::layout::{self, GroupedLayout, ScaleFormat};
+use kernels::layout;
 
+pub(crate) use self::forms::LAYOUT_VERSION;
+use self::forms::{FORMAT, Form, grouped_forms};
 pub(crate) use self::write::{config_json, write};
 use super::dense;
 use super::file::SourceFile;
 use super::safetensors::Dtype;
+use super::source::{Room, Source};
 use super::tensors::{Account, TensorSet};
-use super::{Room, Source};
 use crate::bytes::ALIGNMENT;
 use crate::config::Config;
 use crate::error::{Defect, Error, Result};
 use crate::json;
 use crate::slots::{MatrixSlot, NormSlot};
 use crate::weights::{DenseType, Format, HeadScreen, Matrix};
-
-/// `format` in the metadata.
-const FORMAT: &str = "maple-packed";
-/// `layout` in the metadata; to be raised whenever the bytes of any form change.
-pub(crate) const LAYOUT_VERSION: &str = "1";
-
-/// The forms a matrix can have, as the endings of tensor names say them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Ternary,
-    Grouped(GroupedLayout),
-    Dense(DenseType),
-}
-
-/// All affine forms, by the endings of their names.
-fn grouped_forms() -> impl Iterator<Item = (String, GroupedLayout)> {
-    let scales = [ScaleFormat::Bf16, ScaleFormat::F32, ScaleFormat::TwoLevel];
-    let groups = [16, 32, 64, 128];
-    let all = [4, 8].into_iter().flat_map(move |bits| {
-        groups.map(|group| {
-            scales.map(|scales| GroupedLayout {
-                bits,
-                group,
-                scales,
-            })
-        })
-    });
-    all.flatten()
-        .filter(|layout| layout.is_supported())
-        .map(|layout| (grouped_ending(layout), layout))
-}
-
-fn grouped_ending(layout: GroupedLayout) -> String {
-    let scales = match layout.scales {
-        ScaleFormat::Bf16 => "bf16",
-        ScaleFormat::F32 => "f32",
-        ScaleFormat::TwoLevel => "two",
-    };
-    format!("q{}g{}.{scales}", layout.bits, layout.group)
-}
-
-fn ending(matrix: &Matrix) -> String {
-    match matrix {
-        Matrix::Ternary { .. } => "ternary".to_owned(),
-        Matrix::Dense { .. } => "weight".to_owned(),
-        Matrix::Grouped { layout, .. } => grouped_ending(*layout),
-        Matrix::Int8 { .. } => unreachable!("8-bit rows are kept as a head's screen only"),
-    }
-}
 
 /// A packed file opened for loading.
 pub(crate) struct PackedSource {

@@ -5,7 +5,10 @@ use kernels::layout::{GroupedLayout, STRIP, ScaleFormat};
 
 use super::dense::{self, TernaryRows};
 use super::file::SourceFile;
-use super::{LoadOptions, Progress, Room, Silent, Source, build, cache, machine};
+use super::options::LoadOptions;
+use super::progress::{Progress, Silent};
+use super::source::{Room, Source, packed_size};
+use super::{build, machine};
 use crate::config::Config;
 use crate::error::Result;
 use crate::slots::{MatrixSlot, NormSlot};
@@ -50,7 +53,7 @@ pub fn synthetic(
     progress: &dyn Progress,
 ) -> Result<Weights> {
     let source = Synthetic { config, seed, head };
-    machine::check_memory(cache::packed_size(&source))?;
+    machine::check_memory(packed_size(&source))?;
     build::in_memory(&source, options, progress)
 }
 

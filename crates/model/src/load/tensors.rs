@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::Room;
 use super::file::SourceFile;
 use super::folder::Folder;
 use super::safetensors::{self, Dtype, Header, Tensor};
+use super::source::Room;
 use crate::bytes::Bytes;
 use crate::error::{Defect, Error, Result};
 use crate::json::{self, describe};

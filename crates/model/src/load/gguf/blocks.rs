@@ -4,7 +4,8 @@
 
 use kernels::layout::{GroupedLayout, ScaleFormat};
 
-use super::header::Defect;
+/// What is wrong with a file, in words; the caller adds the file's name.
+pub(super) type Defect = String;
 
 /// Tensor types this loader reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

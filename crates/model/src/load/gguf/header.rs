@@ -7,10 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::blocks::GgmlType;
-
-/// What is wrong with a file, in words; the caller adds the file's name.
-pub(super) type Defect = String;
+use super::blocks::{Defect, GgmlType};
 
 /// Why a header could not be read.
 #[derive(Debug)]

@@ -7,9 +7,9 @@ use super::blocks;
 use super::header::TensorInfo;
 use crate::bytes::{Bytes, BytesMut};
 use crate::error::{Defect, Error, Result};
-use crate::load::Room;
 use crate::load::dense::TernaryRows;
 use crate::load::file::SourceFile;
+use crate::load::source::Room;
 use crate::weights::Matrix;
 
 /// A matrix of blocks in a file.

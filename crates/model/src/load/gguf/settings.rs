@@ -1,6 +1,7 @@
 //! The keys of a Maple GGUF file as a [`Config`].
 
-use super::header::{Defect, Header, Value, wrong_type};
+use super::blocks::Defect;
+use super::header::{Header, Value, wrong_type};
 use crate::config::{Config, LayerKind, SWIGLU_LIMIT};
 
 /// What is wrong with the keys: another model, or a broken file.

@@ -6,12 +6,14 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::{FORMAT, LAYOUT_VERSION, ending};
+use super::forms::{FORMAT, LAYOUT_VERSION, ending};
 use crate::bytes::{ALIGNMENT, Arena, Bytes};
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::load::build::{self, Meter};
-use crate::load::{LoadOptions, Phase, Progress, Room, Source};
+use crate::load::options::LoadOptions;
+use crate::load::parallel::in_parallel;
+use crate::load::progress::{Meter, Phase, Progress};
+use crate::load::source::{Room, Source};
 use crate::slots::{MatrixSlot, NormSlot};
 use crate::weights::{DenseType, Matrix};
 
@@ -52,7 +54,7 @@ pub(crate) fn write(
     let mut entries = Entries::new(metadata, &slots, config);
     file.seek(SeekFrom::Start(entries.data_start()))
         .map_err(failed)?;
-    let threads = build::threads(options);
+    let threads = options.thread_count();
     let head = if config.tied {
         MatrixSlot::Embedding
     } else {
@@ -69,7 +71,7 @@ pub(crate) fn write(
             arena: &arena,
             map: false,
         };
-        let matrices = build::in_parallel(threads, now, |&slot| {
+        let matrices = in_parallel(threads, now, |&slot| {
             let matrix = source.matrix(slot, &room)?;
             meter.add(source.source_bytes(slot))?;
             Ok(matrix)
