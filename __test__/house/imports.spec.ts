@@ -1,4 +1,4 @@
-/** The house has no loops: files import one way, and none is too long to read. Loops of `src/` are ESLint's to find. */
+/** The house has no loops: files import one way, and none is too long to read. ESLint finds loops of values in `src/`; those of types are found here. */
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { loops, readFiles, type Files, type Graph } from './graph.js'
@@ -22,6 +22,13 @@ for (const name of crates) {
     t.end()
   })
 }
+
+t.test('no loop among files of src, types included', (t) => {
+  const graph = scriptGraph(readFiles(root, 'src', ['.ts', '.mjs']))
+  t.ok(graph.get('src/maple.ts')?.has('src/chat/types.ts'), 'imports of types were found')
+  t.same(loops(graph), [])
+  t.end()
+})
 
 t.test('no loop among files of bench and training', (t) => {
   const python = pythonGraph(readFiles(root, training, ['.py']), training)
@@ -119,7 +126,9 @@ t.test('imports of Python and of scripts', (t) => {
     ['s/a.mjs', "import { x,\n  y } from './in/b.mjs'\nimport 'node:fs'"],
     ['s/in/b.mjs', "export * from '../c.mjs'"],
     ['s/c.mjs', "const a = await import('./a.mjs')"],
+    ['s/t.ts', "import type { U } from './u.js'"],
+    ['s/u.ts', "export type { T } from './t.js'"],
   ])
-  t.same(loops(scriptGraph(scripts)), ['s/a.mjs -> s/in/b.mjs -> s/c.mjs -> s/a.mjs'])
+  t.same(loops(scriptGraph(scripts)), ['s/a.mjs -> s/in/b.mjs -> s/c.mjs -> s/a.mjs', 's/t.ts -> s/u.ts -> s/t.ts'])
   t.end()
 })

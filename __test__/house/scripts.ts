@@ -34,10 +34,11 @@ export function pythonGraph(files: Files, root: string): Graph {
   })
 }
 
-/** `import`, `export ... from` and `import()` of relative paths. */
+/** `import`, `export ... from` and `import()` of relative paths, those of types too; `x.js` may be written `x.ts`. */
 export function scriptGraph(files: Files): Graph {
   return graphOf(files, (path, text) => {
     const targets = [...text.matchAll(/(?:\bfrom\s*|\bimport\s*\(?\s*)(['"])(\.[^'"\n]*)\1/g)]
-    return targets.map(([, , target = '']) => posix.join(posix.dirname(path), target))
+    const paths = targets.map(([, , target = '']) => posix.join(posix.dirname(path), target))
+    return paths.map((to) => (files.has(to) ? to : to.replace(/\.js$/, '.ts')))
   })
 }
