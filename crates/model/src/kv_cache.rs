@@ -8,11 +8,10 @@
 use crate::backend::SequenceCache;
 use crate::config::{Config, LayerKind};
 use crate::error::{Error, Result};
+use kernels::buffer::Buffer;
 use kernels::float::FloatFns;
 use kernels::float::attention::{Element, KEY_BLOCK, KEY_CHUNK, KeyChunk, padded, store_key};
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
-use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// Element type of the keys and values.
@@ -63,46 +62,25 @@ impl Shape {
 }
 
 /// Zeroed memory of one chunk of one layer.
-struct Block {
-    start: NonNull<u8>,
-    layout: Layout,
-}
-
-// SAFETY: a block owns its memory; writes go through the unsafe `KvCache::store`, whose contract orders them.
-unsafe impl Send for Block {}
-// SAFETY: as above.
-unsafe impl Sync for Block {}
+/// Writes go through the unsafe [`KvCache::store`], whose contract orders them.
+struct Block(Buffer<u8>);
 
 impl Block {
     fn new(shape: &Shape) -> Result<Self> {
         let bytes = shape.block_bytes();
-        let out_of_memory = || Error::OutOfMemory {
+        let block = Buffer::try_zeroed(bytes).map(Block);
+        block.ok_or_else(|| Error::OutOfMemory {
             purpose: "for the KV cache".to_owned(),
             needed: bytes as u64,
             available: 0,
             advice: "use a shorter context or fewer sequences at once".to_owned(),
-        };
-        let layout = Layout::from_size_align(bytes, 64).map_err(|_| out_of_memory())?;
-        // SAFETY: a block is never empty: sizes in a checked configuration are at least 1.
-        let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(out_of_memory)?;
-        Ok(Self { start, layout })
+        })
     }
 
     fn copy(&self, shape: &Shape) -> Result<Self> {
-        let copy = Self::new(shape)?;
-        // SAFETY: both hold `layout.size()` bytes, all initialised, and are different allocations.
-        unsafe {
-            copy.start
-                .copy_from_nonoverlapping(self.start, self.layout.size())
-        };
+        let mut copy = Self::new(shape)?;
+        copy.0.copy_from_slice(&self.0);
         Ok(copy)
-    }
-}
-
-impl Drop for Block {
-    fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }
 
@@ -367,13 +345,7 @@ impl KvCache {
             .expect("the chunk is held or prepared");
         // SAFETY: the block holds `kv_heads` such parts.
         (
-            unsafe {
-                block
-                    .start
-                    .as_ptr()
-                    .cast::<E>()
-                    .add(kv_head * shape.head_len())
-            },
+            unsafe { block.0.as_ptr().cast::<E>().add(kv_head * shape.head_len()) },
             shape.head_len(),
         )
     }

@@ -27,9 +27,15 @@ unsafe impl Plain for u32 {}
 unsafe impl Plain for f32 {}
 
 /// `len` values of `T`, zeroed at first, aligned to [`ALIGNMENT`]; never grows.
+///
+/// The allocator is asked for plain memory with some room to spare rather than for aligned memory: glibc before 2.38 cannot give a
+/// freed aligned block to the next request of the same size, so that a process that makes and drops buffers would grow for ever.
 pub struct Buffer<T: Plain> {
+    /// The first multiple of [`ALIGNMENT`] in the allocation.
     start: NonNull<T>,
     len: usize,
+    /// Where the allocation begins.
+    base: NonNull<u8>,
     owns: PhantomData<T>,
 }
 
@@ -39,37 +45,45 @@ unsafe impl<T: Plain + Send> Send for Buffer<T> {}
 unsafe impl<T: Plain + Sync> Sync for Buffer<T> {}
 
 impl<T: Plain> Buffer<T> {
-    /// Allocates `len` zeros. Aborts as `Vec` does when memory is out or the size overflows.
+    /// Allocates `len` zeros. Aborts as `Vec` does when memory is out; panics when the size overflows.
     pub fn zeroed(len: usize) -> Self {
-        if len == 0 {
-            return Buffer {
-                start: NonNull::dangling(),
-                len,
-                owns: PhantomData,
-            };
-        }
-        let layout = Self::layout(len);
-        // SAFETY: the layout has a non-zero size, as `len` is not 0 and no `Plain` type is zero-sized.
-        let start = unsafe { alloc_zeroed(layout) };
-        let Some(start) = NonNull::new(start.cast::<T>()) else {
-            handle_alloc_error(layout)
-        };
-        Buffer {
-            start,
-            len,
-            owns: PhantomData,
-        }
+        let layout = Self::layout(len).expect("buffer size overflows");
+        Self::try_zeroed(len).unwrap_or_else(|| handle_alloc_error(layout))
     }
 
-    fn layout(len: usize) -> Layout {
+    /// Allocates `len` zeros; `None` when there is no memory for them.
+    pub fn try_zeroed(len: usize) -> Option<Self> {
+        if len == 0 {
+            return Some(Buffer {
+                start: NonNull::dangling(),
+                len,
+                base: NonNull::dangling(),
+                owns: PhantomData,
+            });
+        }
+        // SAFETY: the layout has a non-zero size: it has room for the alignment at least.
+        let base = NonNull::new(unsafe { alloc_zeroed(Self::layout(len)?) })?;
+        let before = base.as_ptr().align_offset(ALIGNMENT);
+        assert!(before < ALIGNMENT, "memory has whole addresses");
+        Some(Buffer {
+            // SAFETY: the allocation has `ALIGNMENT - 1` bytes more than the values take, and fewer are skipped.
+            start: unsafe { base.add(before) }.cast(),
+            len,
+            base,
+            owns: PhantomData,
+        })
+    }
+
+    /// Memory for `len` values wherever it begins; `None` when there can be no such memory.
+    fn layout(len: usize) -> Option<Layout> {
         let bytes = len
-            .checked_mul(size_of::<T>())
-            .expect("buffer size overflows");
-        Layout::from_size_align(bytes, ALIGNMENT).expect("buffer size overflows")
+            .checked_mul(size_of::<T>())?
+            .checked_add(ALIGNMENT - 1)?;
+        Layout::from_size_align(bytes, 1).ok()
     }
 
     /// The first value. Writing through it needs the caller's own proof that nobody else reads or writes there.
-    pub(crate) fn as_ptr(&self) -> *mut T {
+    pub fn as_ptr(&self) -> *mut T {
         self.start.as_ptr()
     }
 }
@@ -77,8 +91,9 @@ impl<T: Plain> Buffer<T> {
 impl<T: Plain> Drop for Buffer<T> {
     fn drop(&mut self) {
         if self.len != 0 {
-            // SAFETY: allocated in `zeroed` with the same layout.
-            unsafe { dealloc(self.start.as_ptr().cast(), Self::layout(self.len)) }
+            let layout = Self::layout(self.len).expect("it was allocated");
+            // SAFETY: allocated in `try_zeroed` with the same layout.
+            unsafe { dealloc(self.base.as_ptr(), layout) }
         }
     }
 }
@@ -101,5 +116,31 @@ impl<T: Plain> std::ops::DerefMut for Buffer<T> {
 impl<T: Plain> std::fmt::Debug for Buffer<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Buffer({} values)", self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_zeroed_aligned_and_apart() {
+        let mut buffers: Vec<_> = (0..40).map(Buffer::<u16>::zeroed).collect();
+        for (len, buffer) in buffers.iter_mut().enumerate() {
+            assert_eq!(**buffer, vec![0; len]);
+            assert!(len == 0 || buffer.as_ptr().cast::<u8>().align_offset(ALIGNMENT) == 0);
+            buffer.fill(len as u16);
+        }
+        for (len, buffer) in buffers.iter().enumerate() {
+            assert_eq!(**buffer, vec![len as u16; len]);
+        }
+    }
+
+    #[test]
+    fn what_no_memory_can_hold_is_refused() {
+        for len in [usize::MAX, usize::MAX / 2, isize::MAX as usize] {
+            assert!(Buffer::<f32>::try_zeroed(len).is_none());
+            assert!(Buffer::<u8>::try_zeroed(len).is_none());
+        }
     }
 }
