@@ -275,7 +275,7 @@ fn files(folder: &Path) -> Vec<(PathBuf, String)> {
 pub(crate) fn identity(source: &dyn Source, options: &LoadOptions) -> String {
     let mut text = format!(
         "{} pack={} ternarize_attention={}",
-        source.format().name(),
+        source.recipe(),
         options.pack_experts,
         options.ternarize_attention
     );

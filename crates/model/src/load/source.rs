@@ -18,6 +18,10 @@ pub(crate) struct Room<'a> {
 /// An opened checkpoint of some layout, its headers checked against the configuration.
 pub(crate) trait Source: Sync {
     fn format(&self) -> Format;
+    /// Another text where the same files become other matrices than in an earlier version, so that its packed copies are not used.
+    fn recipe(&self) -> &'static str {
+        self.format().name()
+    }
     /// It is this program's own packed form, which needs no packed copy.
     fn is_packed(&self) -> bool {
         false

@@ -6,6 +6,7 @@ mod changing;
 mod gguf;
 mod gguf_hostile;
 mod gguf_maker;
+mod gguf_signs;
 mod hf;
 mod hostile_config;
 mod hostile_files;

@@ -7,7 +7,7 @@ use super::blocks;
 use super::header::TensorInfo;
 use crate::bytes::{Bytes, BytesMut};
 use crate::error::{Defect, Error, Result};
-use crate::load::dense::TernaryRows;
+use crate::load::dense::{Packing, TernaryRows};
 use crate::load::file::SourceFile;
 use crate::load::source::Room;
 use crate::weights::Matrix;
@@ -29,7 +29,7 @@ struct NotTernary;
 
 impl Blocks<'_> {
     /// Errors: [`Defect::NotFinite`], and those of reading.
-    pub fn load(&self, room: &Room<'_>) -> Result<Matrix> {
+    pub fn load(&self, packing: Packing, room: &Room<'_>) -> Result<Matrix> {
         let row_bytes = self.cols / self.info.ty.block() * self.info.ty.block_bytes();
         let bytes = self.bytes(self.rows * row_bytes, room)?;
         if self.info.ty.is_ternary() {
@@ -37,6 +37,11 @@ impl Blocks<'_> {
                 Ok(matrix) => return Ok(matrix),
                 Err(NotTernary) => return self.scaled_codes(&bytes, row_bytes, room),
             }
+        }
+        if packing.is_ternary()
+            && let Some(matrix) = self.signs(&bytes, row_bytes, room)?
+        {
+            return Ok(matrix);
         }
         self.affine(&bytes, row_bytes, room)
     }

@@ -5,8 +5,9 @@ mod header;
 mod matrix;
 mod parts;
 mod settings;
+mod signs;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use self::blocks::GgmlType;
@@ -40,6 +41,8 @@ pub(crate) struct GgufSource {
     tensors: HashMap<String, (usize, TensorInfo)>,
     /// The fused query, key and value matrices of these layers are one tensor.
     fused: Vec<bool>,
+    /// Tensors of wider codes that are ternary, to judge by their first rows.
+    signs: HashSet<String>,
     options: LoadOptions,
 }
 
@@ -67,14 +70,16 @@ impl GgufSource {
         let fused = (0..config.layers.len())
             .map(|l| tensors.contains_key(&format!("blk.{l}.attn_qkv.weight")))
             .collect();
-        let source = GgufSource {
+        let mut source = GgufSource {
             config,
             files,
             tensors,
             fused,
+            signs: HashSet::new(),
             options: options.clone(),
         };
         source.check_tensors()?;
+        source.find_signs()?;
         Ok(source)
     }
 
@@ -117,6 +122,23 @@ impl GgufSource {
             )),
             None => Ok(()),
         }
+    }
+
+    /// Looks at the first row of each tensor that may be packed.
+    fn find_signs(&mut self) -> Result<()> {
+        let mut found = HashSet::new();
+        for slot in MatrixSlot::all(&self.config) {
+            let name = self.place(slot).tensor;
+            let first = !matches!(slot, MatrixSlot::Expert(_, expert, _) if expert > 0);
+            if first && Packing::of(slot, &self.options).is_ternary() {
+                let (file, info) = self.take(&name)?;
+                if signs::begins_ternary(file, info, slot.shape(&self.config).1)? {
+                    found.insert(name);
+                }
+            }
+        }
+        self.signs = found;
+        Ok(())
     }
 
     fn take(&self, name: &str) -> Result<(&SourceFile, &TensorInfo)> {
@@ -234,6 +256,10 @@ impl Source for GgufSource {
         Format::Gguf
     }
 
+    fn recipe(&self) -> &'static str {
+        "gguf, ternary rows of wider codes packed"
+    }
+
     fn config(&self) -> &Config {
         &self.config
     }
@@ -267,10 +293,11 @@ impl Source for GgufSource {
 
     fn packed_bytes(&self, slot: MatrixSlot) -> u64 {
         let (rows, cols) = slot.shape(&self.config);
-        let ty = self.tensors[&self.place(slot).tensor].1.ty;
+        let name = self.place(slot).tensor;
+        let ty = self.tensors[&name].1.ty;
         let packed = match float_type(ty) {
             Some(_) => Packing::of(slot, &self.options).is_ternary(),
-            None => ty.is_ternary(),
+            None => ty.is_ternary() || self.signs.contains(&name),
         };
         match (packed, blocks::affine_layout(ty)) {
             (true, _) => dense::ternary_len(rows, cols),
@@ -309,6 +336,6 @@ impl Source for GgufSource {
             rows,
             cols,
         };
-        blocks.load(room)
+        blocks.load(Packing::of(slot, &self.options), room)
     }
 }
