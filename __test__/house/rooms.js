@@ -5,9 +5,10 @@
 export const MAY_IMPORT = {
   errors: [],
   version: [],
+  'regular-file': [],
   config: ['errors'],
-  text: ['errors'],
-  hub: ['errors'],
+  text: ['errors', 'regular-file'],
+  hub: ['errors', 'regular-file'],
   native: ['errors', 'version'],
   engine: ['native', 'errors', 'text'],
   chat: ['errors', 'text', 'engine'],

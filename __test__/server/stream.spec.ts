@@ -50,6 +50,15 @@ t.test('errors after the slot was granted: an event, then [DONE], and no finish'
     t.match(await whole.json(), { error: { type: 'server_error', message: /^Generation failed/ } })
     t.same(busy(server), [0, 0])
   }
+  // That the numbers overflowed, and where, is for the client too; it names nothing of this machine.
+  const error = createError('NUMBERS_OVERFLOWED', 'overflowed in layer 3')
+  model.script = () => [{ type: 'throw', error }]
+  const told = { message: 'overflowed in layer 3', type: 'server_error', param: null, code: 'numbers_overflowed' }
+  const streamed = await (await server.post(chat, { ...hello, stream: true })).text()
+  t.strictSame(parseEvents(streamed).events.at(-1), { error: told })
+  const collected = await server.post(chat, hello)
+  t.equal(collected.status, 500)
+  t.strictSame(await collected.json(), { error: told })
   model.script = () => {
     throw new Error('before the first event')
   }

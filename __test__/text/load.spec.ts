@@ -1,3 +1,6 @@
+import { execFileSync } from 'node:child_process'
+import { mkdir, rm, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
 import t from 'tap'
 import { loadText } from '../../src/text/load.js'
 import { byteTokenizer, endOfText, folderOf, goldenTemplate, turnEnd, turnStart } from '../helpers/text.js'
@@ -116,4 +119,32 @@ t.test('added tokens keep the reference library’s flags', async (t) => {
   const text = await load({ 'tokenizer.json': byteTokenizer({ added_tokens: [flags] }) })
   t.same([...text.tokenize('a  [M] \nb')], [97, 300, 98])
   t.same([...text.tokenize('a[M]')], [97, ...Buffer.from('[M]')])
+})
+
+t.test('files that are no files are refused at once', { skip: process.platform === 'win32' }, async (t) => {
+  const names = [
+    'config.json',
+    'generation_config.json',
+    'tokenizer.json',
+    'tokenizer_config.json',
+    'chat_template.jinja',
+  ]
+  for (const name of names) {
+    const folder = await folderOf({ 'tokenizer.json': byteTokenizer() })
+    const path = join(folder, name)
+    await rm(path, { force: true })
+    const refused = (kind: string) =>
+      t.rejects(loadText(folder), {
+        code: 'READ_FAILED',
+        message: new RegExp(`^${name} cannot be read: it is ${kind}; expected a regular file`),
+      })
+    execFileSync('mkfifo', [path])
+    await refused('a pipe')
+    await rm(path)
+    await symlink('/dev/zero', path)
+    await refused('a device')
+    await rm(path)
+    await mkdir(path)
+    await refused('a folder')
+  }
 })

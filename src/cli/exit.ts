@@ -57,6 +57,7 @@ const byCode: Partial<Record<ErrorCode, ExitCode>> = {
   INVALID_CHECKPOINT: exitCodes.model,
   INVALID_TOKENIZER: exitCodes.model,
   TOKENIZER_MISSING: exitCodes.model,
+  NUMBERS_OVERFLOWED: exitCodes.model,
   HUB_UNREACHABLE: exitCodes.model,
   HUB_AUTH: exitCodes.model,
   HUB_GATED: exitCodes.model,

@@ -6,7 +6,6 @@ import {
   lstat,
   mkdir,
   open,
-  readFile,
   readdir,
   readlink,
   rename,
@@ -16,6 +15,7 @@ import {
   writeFile,
 } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
+import { readRegularFile } from '../regular-file.js'
 import { isCommit } from './repo-id.js'
 import { hasCode } from './storage.js'
 
@@ -65,7 +65,8 @@ export class RepoCache {
   /** The commit last seen behind a revision, or `undefined`. */
   async commitOf(revision: string): Promise<string | undefined> {
     if (isCommit(revision)) return revision
-    const text = await readFile(join(this.#folder, 'refs', ...revision.split('/')), 'utf8').catch(() => '')
+    const path = join(this.#folder, 'refs', ...revision.split('/'))
+    const text = await readRegularFile(path).then(String, () => '')
     return isCommit(text.trim()) ? text.trim() : undefined
   }
 

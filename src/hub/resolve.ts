@@ -1,7 +1,8 @@
-import { readFile, readdir, stat, statfs } from 'node:fs/promises'
+import { readdir, stat, statfs } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { HubError, InvalidArgumentError, ModelError, StorageError } from '../errors.js'
+import { readRegularFile } from '../regular-file.js'
 import { RevisionMissingError, type RemoteFile, describeFile, listRepo } from './api.js'
 import { RepoCache } from './cache.js'
 import { type Selection, ggufHeads, indexFile, selectFiles, shardNames, singleFile } from './checkpoint.js'
@@ -161,7 +162,10 @@ class Resolution {
     const shards = [...weights]
     if (index !== undefined) {
       await this.#download(job, await this.#describe(job, [index], maxTextBytes))
-      for (const name of shardNames(this.#repo.id, await readFile(this.#cache.filePath(commit, index), 'utf8'))) {
+      for (const name of shardNames(
+        this.#repo.id,
+        (await readRegularFile(this.#cache.filePath(commit, index))).toString(),
+      )) {
         if (!listed.has(name))
           throw new ModelError('MODEL_NOT_FOUND', `${this.#repo.id} has no file ${name}, which its ${index} names.`)
         shards.push(name)
@@ -262,7 +266,7 @@ class Resolution {
 
   /** Says beforehand where the model will not fit the memory. */
   async #checkMemory(commit: string, weightBytes: number): Promise<void> {
-    const config = await readFile(this.#cache.filePath(commit, 'config.json'), 'utf8').catch(() => undefined)
+    const config = await readRegularFile(this.#cache.filePath(commit, 'config.json')).then(String, () => undefined)
     const warning = memoryWarning(config, weightBytes, availableMemory())
     if (warning !== undefined) this.#warn(warning)
   }

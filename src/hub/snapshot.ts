@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readRegularFile } from '../regular-file.js'
 import type { RepoCache } from './cache.js'
 import { type Selection, selectFiles, shardNames, splitParts } from './checkpoint.js'
 import type { RepoId } from './repo-id.js'
@@ -41,7 +41,9 @@ export async function findSnapshot(
   if (index !== undefined) {
     try {
       missing.push(
-        ...shardNames(id, await readFile(cache.filePath(commit, index), 'utf8')).filter((name) => !present.has(name)),
+        ...shardNames(id, (await readRegularFile(cache.filePath(commit, index))).toString()).filter(
+          (name) => !present.has(name),
+        ),
       )
     } catch {
       missing.push(index)

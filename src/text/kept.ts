@@ -4,9 +4,10 @@
  * digest of itself; one that does not fit, or is damaged, is as good as none.
  */
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdir, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { join } from 'node:path'
+import { readRegularFile } from '../regular-file.js'
 import type { CompiledTokenizer } from './compiled.js'
 
 /** To be raised whenever what is compiled, or how it is written, changes. */
@@ -55,7 +56,7 @@ export async function placeOf(folder: string, source: string): Promise<KeptPlace
 
 /** The copy, if it is there, whole, and of the source as it is now. */
 export async function readKept(place: KeptPlace): Promise<Kept | undefined> {
-  const file = await readFile(place.path).catch(() => undefined)
+  const file = await readRegularFile(place.path).catch(() => undefined)
   if (file === undefined || file.length < DIGEST_BYTES + 4 || !digest(file).equals(file.subarray(0, DIGEST_BYTES)))
     return undefined
   try {

@@ -1,7 +1,8 @@
-import { readFile, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { createError, type ErrorCode } from '../errors.js'
+import { readRegularFile } from '../regular-file.js'
 import { type CompiledTokenizer, compileTokenizer } from './compiled.js'
 import { GgufError, type GgufText, readGgufText } from './gguf.js'
 import { keep, placeOf, readKept } from './kept.js'
@@ -23,7 +24,7 @@ const END_SPELLINGS = ['<|im_end|>', '<|endoftext|>']
 /** A file's text without its byte order mark; undefined when there is no such file. */
 async function readText(folder: string, name: string): Promise<string | undefined> {
   try {
-    const text = await readFile(join(folder, name), 'utf8')
+    const text = (await readRegularFile(join(folder, name))).toString('utf8')
     return text.startsWith('\uFEFF') ? text.slice(1) : text
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined

@@ -113,6 +113,10 @@ export function toApiError(error: unknown): ApiError {
 
 /** 500: the model broke down under this request. */
 export function generationFailed(cause: unknown): ApiError {
+  // The checkpoint's fault; the message names a layer and nothing of this machine.
+  if (cause instanceof MapleError && cause.code === 'NUMBERS_OVERFLOWED') {
+    return new ApiError(500, cause.message, { code: 'numbers_overflowed', cause })
+  }
   return new ApiError(500, 'Generation failed inside the model.', { cause })
 }
 

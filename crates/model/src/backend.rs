@@ -33,6 +33,15 @@ pub struct Candidates {
     pub logits: Vec<f32>,
 }
 
+/// A place where numbers left the range of 32-bit floats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overflow {
+    /// The layer; `None` for the embedding.
+    pub layer: Option<usize>,
+    /// The position in the sequence.
+    pub position: usize,
+}
+
 /// The KV state of one sequence.
 pub trait SequenceCache: Send + Sized + 'static {
     /// What must be kept beside the growing part to return to an earlier position: the rings of the sliding layers.
@@ -60,6 +69,11 @@ pub trait SequenceCache: Send + Sized + 'static {
     /// A new cache equal to this one after its first `at` positions; `snapshot` must be of that position and of this
     /// very prefix.
     fn fork(&self, at: usize, snapshot: &Self::Snapshot) -> Result<Self>;
+
+    /// Where the numbers first left their range, if they did: the state is of no use then.
+    fn overflow(&self) -> Option<Overflow> {
+        None
+    }
 
     /// Bytes allocated.
     fn bytes(&self) -> usize;

@@ -132,6 +132,17 @@ pub enum Error {
     #[error("the model has been disposed of")]
     Disposed,
 
+    /// The numbers of one sequence left the range of 32-bit floats; others are not affected.
+    #[error(
+        "the model's numbers overflowed {place}, at position {position}, so there is nothing to go on with; others go on. The checkpoint's weights are too large there: compare it with its source, or try another `dtype`"
+    )]
+    NumbersOverflowed {
+        /// Where, as in "in layer 3".
+        place: String,
+        /// Which position of prompt and answer.
+        position: usize,
+    },
+
     /// The engine broke; it answers nothing more.
     #[error("the engine failed and must be loaded again: {reason}")]
     EngineFailed {
@@ -154,6 +165,7 @@ impl Error {
             Error::ContextLengthExceeded { .. } => "CONTEXT_LENGTH_EXCEEDED",
             Error::Cancelled => "CANCELLED",
             Error::Disposed => "DISPOSED",
+            Error::NumbersOverflowed { .. } => "NUMBERS_OVERFLOWED",
             Error::EngineFailed { .. } => "ENGINE_FAILED",
         }
     }
@@ -381,8 +393,11 @@ pub enum Defect {
         target: PathBuf,
     },
     /// Not a regular file.
-    #[error("not a regular file")]
-    NotAFile,
+    #[error("is {found}; expected a regular file: put the checkpoint's file itself in its place")]
+    NotAFile {
+        /// What it is.
+        found: &'static str,
+    },
     /// The tensor's dtype is not one that fits its place.
     #[error("tensor `{tensor}`: dtype {found}, expected {expected}")]
     Dtype {

@@ -5,7 +5,7 @@
 //! layers keep a ring of blocks: the window of the oldest row of a pass and all rows of the pass fit in it, so that no row loses
 //! keys to a later one. Blocks are shared between copies of a cache and its snapshots and copied when one of them writes.
 
-use crate::backend::SequenceCache;
+use crate::backend::{Overflow, SequenceCache};
 use crate::config::{Config, LayerKind};
 use crate::error::{Error, Result};
 use kernels::buffer::Buffer;
@@ -99,6 +99,7 @@ pub struct KvCache {
     len: usize,
     /// Lowest position whose key every sliding layer still has.
     ring_floor: usize,
+    overflow: Option<Overflow>,
 }
 
 /// What the sliding layers held at one position: with it, a cache can go back there after its rings have moved on.
@@ -136,6 +137,7 @@ impl KvCache {
             layers,
             len: 0,
             ring_floor: 0,
+            overflow: None,
         }
     }
 
@@ -309,8 +311,15 @@ impl KvCache {
         Ok(())
     }
 
-    /// Counts `rows` positions, whose keys and values have been stored, as held.
-    pub(crate) fn commit(&mut self, rows: usize) {
+    /// Counts `rows` positions, whose keys and values have been stored, as held. `overflow` tells of the first of these rows whose
+    /// numbers left their range, and the layer.
+    pub(crate) fn commit(&mut self, rows: usize, overflow: Option<(usize, Option<usize>)>) {
+        if let Some((row, layer)) = overflow {
+            self.overflow.get_or_insert(Overflow {
+                layer,
+                position: self.len + row,
+            });
+        }
         self.len += rows;
     }
 
@@ -427,6 +436,10 @@ impl SequenceCache for KvCache {
         let mut fork = self.clone();
         fork.restore(snapshot)?;
         Ok(fork)
+    }
+
+    fn overflow(&self) -> Option<Overflow> {
+        self.overflow
     }
 
     fn bytes(&self) -> usize {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::backend::{Backend, Candidates, HiddenWanted, SeqRows, SequenceCache};
+use crate::backend::{Backend, Candidates, HiddenWanted, Overflow, SeqRows, SequenceCache};
 use crate::error::{Error, Result};
 use crate::generation::{Finish, FinishReason, Reply, SharedError, TokenQueue};
 use crate::prefix::{PrefixStore, Resumed, Snapshots};
@@ -181,6 +181,15 @@ impl<C: SequenceCache> Session<C> {
         scratch: &mut Scratch,
         keep_snapshots: bool,
     ) -> Result<()> {
+        if let Some(Overflow { layer, position }) = self.cache.overflow() {
+            let place = match layer {
+                Some(layer) => format!("in layer {layer}"),
+                None => "in the embedding".to_owned(),
+            };
+            // The fault of this sequence's numbers, not of the engine: others go on.
+            self.fail(Arc::new(Error::NumbersOverflowed { place, position }));
+            return Ok(());
+        }
         let start = self.cache.len() - rows;
         if keep_snapshots {
             self.take_snapshots(start);
@@ -236,10 +245,10 @@ impl<C: SequenceCache> Session<C> {
             }
         };
         let Some(token) = token else {
-            // The fault of this sequence's numbers, not of the engine: others go on.
-            let reason =
-                format!("no logit for position {position} is a number: an activation overflowed");
-            self.fail(Arc::new(Error::EngineFailed { reason }));
+            self.fail(Arc::new(Error::NumbersOverflowed {
+                place: "in the last norm or the head".to_owned(),
+                position: position - 1,
+            }));
             return Ok(());
         };
         let generated = position + 1 - self.prompt_tokens;

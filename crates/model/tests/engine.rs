@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
+use model::bytes::Arena;
 use model::engine::{Engine, EngineOptions, Request};
 use model::forward::{Model, ModelOptions};
 use model::generation::{Finish, Generation};
 use model::load::{LoadOptions, Silent, load};
 use model::sampler::SamplerParams;
 use model::scheduler::StepLimits;
+use model::weights::{DenseType, Matrix, Weights};
 use model::{Isa, Precision};
 
 fn fixture(name: &str) -> PathBuf {
@@ -219,5 +221,114 @@ fn answers_do_not_depend_on_threads_steps_neighbours_prefixes_or_instruction_set
             }
         }
         assert!(cached > 0);
+    }
+}
+
+/// The engine of a checkpoint some of whose numbers were changed.
+fn changed(change: impl FnOnce(&mut Weights), precision: Precision) -> Engine {
+    let mut weights = load(
+        &fixture("tiny-hf-sharded"),
+        &LoadOptions::default(),
+        &Silent,
+    )
+    .unwrap();
+    change(&mut weights);
+    let options = ModelOptions {
+        precision,
+        ..ModelOptions::default()
+    };
+    Engine::start(
+        Model::new(weights, &options).unwrap(),
+        EngineOptions::default(),
+    )
+    .unwrap()
+}
+
+/// Makes a token's row of the embedding so large that nothing can be made of it.
+fn spoil_token(weights: &mut Weights, token: usize, value: f32) {
+    // A tied head would overflow for all.
+    weights.head.get_or_insert(weights.embedding.clone());
+    let view = weights.embedding.view();
+    let (rows, cols) = (view.rows(), view.cols());
+    let mut values = vec![0f32; rows * cols];
+    for (row, values) in values.chunks_exact_mut(cols).enumerate() {
+        view.row_to_f32(row, values);
+    }
+    values[token * cols..][..cols].fill(value);
+    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    weights.embedding = Matrix::Dense {
+        rows,
+        cols,
+        dtype: DenseType::F32,
+        data: Arena::default().copy(&bytes).unwrap(),
+    };
+}
+
+#[test]
+fn numbers_that_overflow_are_said_to_with_their_layer() {
+    type Change = fn(&mut Weights);
+    let cases: [(Change, &str, usize); 5] = [
+        (|w| spoil_token(w, 7, 3e38), "in the embedding", 2),
+        // Finite, but its square is not: a norm would make zeros of it.
+        (|w| spoil_token(w, 8, 1e20), "in the embedding", 3),
+        (|w| w.layers[0].input_norm.fill(3e38), "in layer 0", 0),
+        (|w| w.layers[1].post_norm.fill(3e38), "in layer 1", 0),
+        (|w| w.norm.fill(3e38), "in the last norm or the head", 3),
+    ];
+    for precision in [Precision::F32, Precision::Int16, Precision::Int8] {
+        for (number, (change, place, position)) in cases.into_iter().enumerate() {
+            let engine = changed(change, precision);
+            let answer = engine.generate(greedy(vec![5, 6, 7, 8], 4)).unwrap();
+            let Err(error) = block_on(answer.next()) else {
+                panic!("case {number}, {precision:?}: tokens");
+            };
+            let words = format!("case {number}, {precision:?}: {error}");
+            assert_eq!(error.code(), "NUMBERS_OVERFLOWED", "{words}");
+            assert!(error.to_string().contains(place), "{words}");
+            let position = format!("position {position},");
+            assert!(error.to_string().contains(&position), "{words}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_whose_numbers_overflow_leaves_the_others_alone() {
+    let fine: Vec<_> = (10..16u32).map(|id| greedy(vec![id, 5, 6], 12)).collect();
+    let sound = changed(|_| {}, Precision::Int16);
+    let expected: Vec<_> = fine
+        .iter()
+        .map(|request| collect(&sound.generate(request.clone()).unwrap()).0)
+        .collect();
+    // A token that neither those prompts nor their answers hold.
+    let seen = expected.concat();
+    let spoiled = (20..).find(|id| !seen.contains(id)).unwrap();
+    let engine = changed(
+        |weights| spoil_token(weights, spoiled as usize, 3e38),
+        Precision::Int16,
+    );
+    for at in [0, 2, 4] {
+        let mut prompt = vec![10, 5, 6, 9, 9];
+        prompt[at] = spoiled;
+        let running: Vec<_> = fine
+            .iter()
+            .map(|request| engine.generate(request.clone()).unwrap())
+            .collect();
+        for _ in 0..2 {
+            let answer = engine.generate(greedy(prompt.clone(), 4)).unwrap();
+            let logits = engine.logits(prompt.clone(), vec![4]).unwrap();
+            for error in [
+                block_on(answer.next()).unwrap_err(),
+                block_on(logits.wait()).unwrap_err(),
+            ] {
+                assert_eq!(error.code(), "NUMBERS_OVERFLOWED");
+                assert!(
+                    error.to_string().contains(&format!("position {at},")),
+                    "{error}"
+                );
+            }
+        }
+        for (answer, tokens) in running.iter().zip(&expected) {
+            assert_eq!(&collect(answer).0, tokens);
+        }
     }
 }

@@ -77,6 +77,7 @@ impl Pass<'_> {
         // SAFETY: `x` was last read before the barrier that ended the previous block; `h` is only read here.
         let x = unsafe {
             fill(self.kernels, worker, self.x, &mut local.x, n, |r, out| {
+                self.watch(r, l);
                 self.fns
                     .rmsnorm(self.h_row(r), &layer.input_norm, self.config.rms_eps, out);
             })

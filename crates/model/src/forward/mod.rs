@@ -276,6 +276,7 @@ impl Model {
             cos: &scratch.cos,
             sin: &scratch.sin,
             iota: &scratch.iota,
+            overflow: &scratch.overflow,
         };
         let locals = &self.locals;
         let done = self.pool.run(&|worker| {
@@ -288,8 +289,13 @@ impl Model {
         done.map_err(|panicked| Error::EngineFailed {
             reason: panicked.to_string(),
         })?;
+        let (hidden, layers) = (config.hidden, config.layers.len());
+        let mut first = 0;
         for part in parts {
-            batch[part.sequence].cache.commit(part.to - part.from);
+            let rows = part.to - part.from;
+            let overflow = self.scratch.overflow(first, rows, hidden, layers);
+            batch[part.sequence].cache.commit(rows, overflow);
+            first += rows;
         }
         Ok(())
     }

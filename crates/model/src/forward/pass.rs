@@ -1,10 +1,12 @@
 //! What the threads of a pass share. The layer loop and attention are methods of it, each in a file of its own.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use kernels::float::FloatFns;
 use kernels::{Kernels, SharedRows};
 
 use super::moe::Choice;
-use super::scratch::{Disjoint, PRIVATE_ROWS};
+use super::scratch::{self, Disjoint, PRIVATE_ROWS};
 use super::sequence::Sequence;
 use crate::config::{Config, LayerKind};
 use crate::kv_cache::CacheType;
@@ -35,6 +37,8 @@ pub(super) struct Pass<'a> {
     pub(super) cos: &'a [f32],
     pub(super) sin: &'a [f32],
     pub(super) iota: &'a [u32],
+    /// For each row the first layer that found its input out of range.
+    pub(super) overflow: &'a [AtomicU32],
 }
 
 impl Pass<'_> {
@@ -49,6 +53,17 @@ impl Pass<'_> {
     /// Whether each thread prepares inputs for itself.
     pub(super) fn is_private(&self) -> bool {
         self.rows() <= PRIVATE_ROWS
+    }
+
+    /// Notes it if row `r` of the residual stream is more than `layer` can take in.
+    ///
+    /// # Safety
+    /// As for [`h_row`](Self::h_row).
+    pub(super) unsafe fn watch(&self, r: usize, layer: usize) {
+        // SAFETY: the caller's promise is the same.
+        if !scratch::in_range(unsafe { self.h_row(r) }) {
+            self.overflow[r].fetch_min(layer as u32, Ordering::Relaxed);
+        }
     }
 
     /// Row `r` of the residual stream.

@@ -1,6 +1,7 @@
 //! Memory of a pass: what all threads share, and what each has for itself. Allocated once and used again.
 
 use std::marker::PhantomData;
+use std::sync::atomic::AtomicU32;
 
 use kernels::buffer::Buffer;
 use kernels::float::attention::{KEY_CHUNK, record_len};
@@ -94,6 +95,25 @@ pub(super) struct Scratch {
     pub(super) sin: Vec<f32>,
     /// 0, 1, 2, ...: for products with consecutive rows.
     pub(super) iota: Vec<u32>,
+    /// For each row the first layer whose input was out of range; [`NO_OVERFLOW`] where none was.
+    pub(super) overflow: Vec<AtomicU32>,
+}
+
+/// No layer.
+pub(super) const NO_OVERFLOW: u32 = u32::MAX;
+
+/// Whether a norm can be taken of these values: the sum of their squares is a number below infinity. Otherwise a norm would turn them
+/// into zeros or into what is no number.
+pub(super) fn in_range(values: &[f32]) -> bool {
+    let (chunks, rest) = values.as_chunks::<16>();
+    let mut squares = [0f32; 16];
+    for chunk in chunks {
+        for (sum, value) in squares.iter_mut().zip(chunk) {
+            *sum += value * value;
+        }
+    }
+    let sum: f32 = squares.iter().sum();
+    (sum + rest.iter().map(|value| value * value).sum::<f32>()).is_finite()
 }
 
 impl Scratch {
@@ -111,7 +131,32 @@ impl Scratch {
             cos: vec![0.0; max_rows * (config.rotated / 2)],
             sin: vec![0.0; max_rows * (config.rotated / 2)],
             iota: (0..slots as u32).collect(),
+            overflow: (0..max_rows).map(|_| AtomicU32::new(NO_OVERFLOW)).collect(),
         }
+    }
+
+    /// The first of these rows whose numbers left their range, counted from `first`, and the layer in which they did; no layer for
+    /// the embedding. Looks at what the last of `layers` layers left, too.
+    pub(super) fn overflow(
+        &mut self,
+        first: usize,
+        rows: usize,
+        hidden: usize,
+        layers: usize,
+    ) -> Option<(usize, Option<usize>)> {
+        let mut found = (first..first + rows).filter_map(|r| {
+            let noted = std::mem::replace(self.overflow[r].get_mut(), NO_OVERFLOW);
+            let last = &self.h[r * stride(hidden)..][..hidden];
+            let at = match noted {
+                NO_OVERFLOW if in_range(last) => return None,
+                NO_OVERFLOW => layers,
+                noted => noted as usize,
+            };
+            Some((r - first, at.checked_sub(1)))
+        });
+        let earliest = found.next();
+        found.for_each(drop); // so that all notes are taken back
+        earliest
     }
 }
 

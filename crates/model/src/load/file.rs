@@ -40,6 +40,29 @@ impl Identity {
     }
 }
 
+/// Errors: [`Defect::NotAFile`] with what it is.
+pub(crate) fn expect_regular(path: &Path, metadata: &fs::Metadata) -> Result<()> {
+    if metadata.is_file() {
+        return Ok(());
+    }
+    #[cfg(unix)]
+    let special = {
+        use std::os::unix::fs::FileTypeExt;
+        let kind = metadata.file_type();
+        [(kind.is_fifo(), "a pipe"), (kind.is_socket(), "a socket")]
+            .into_iter()
+            .find_map(|(is, name)| is.then_some(name))
+    };
+    #[cfg(not(unix))]
+    let special = None;
+    let found = if metadata.is_dir() {
+        "a folder"
+    } else {
+        special.unwrap_or("a device")
+    };
+    Err(Error::defect(path, Defect::NotAFile { found }))
+}
+
 /// An open file of a checkpoint.
 pub(crate) struct SourceFile {
     path: PathBuf,
@@ -54,11 +77,11 @@ impl SourceFile {
     /// Errors: [`Error::Read`], [`Defect::NotAFile`].
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let failed = |source| Error::read(path, source);
-        if !fs::metadata(path).map_err(failed)?.is_file() {
-            return Err(Error::defect(path, Defect::NotAFile));
-        }
+        expect_regular(path, &fs::metadata(path).map_err(failed)?)?;
         let file = File::open(path).map_err(failed)?;
-        let identity = Identity::of(&file.metadata().map_err(failed)?);
+        let metadata = file.metadata().map_err(failed)?;
+        expect_regular(path, &metadata)?;
+        let identity = Identity::of(&metadata);
         Ok(SourceFile {
             path: path.to_owned(),
             file,

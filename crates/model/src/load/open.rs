@@ -18,7 +18,8 @@ pub(crate) fn open_source(path: &Path, options: &LoadOptions) -> Result<Box<dyn 
     if gguf::is_gguf(path) {
         return Ok(Box::new(gguf::GgufSource::open(path, options)?));
     }
-    if path.is_file() {
+    // What is neither a file nor a folder is refused by its kind.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_dir()) {
         let set = TensorSet::open_file(SourceFile::open(path)?)?;
         return Ok(Box::new(PackedSource::open(set, None)?));
     }

@@ -74,7 +74,13 @@ fn shards_are_plain_files_of_the_folder() {
     );
     let folder = with_index(Value::Object(map));
     std::fs::create_dir(folder.path().join("b.safetensors")).unwrap();
-    assert_eq!(defect(&folder), (name("b.safetensors"), Defect::NotAFile));
+    assert_eq!(
+        defect(&folder),
+        (
+            name("b.safetensors"),
+            Defect::NotAFile { found: "a folder" }
+        )
+    );
 }
 
 #[test]
@@ -100,7 +106,48 @@ fn links_that_lead_out_and_pipes_are_refused() {
         .status()
         .unwrap();
     assert!(made.success());
-    assert_eq!(defect(&folder).1, Defect::NotAFile);
+    assert_eq!(defect(&folder).1, Defect::NotAFile { found: "a pipe" });
+}
+
+#[test]
+#[cfg(unix)]
+fn every_file_of_a_checkpoint_must_be_a_file() {
+    use std::os::unix::{fs::symlink, net::UnixListener};
+    let (config, tensors) = (config(), hf_tensors(&parsed(&config())));
+    let pipe = |path: &std::path::Path| {
+        let made = std::process::Command::new("mkfifo").arg(path).status();
+        assert!(made.unwrap().success());
+    };
+    for file in [
+        "config.json",
+        "generation_config.json",
+        "model.safetensors.index.json",
+        "model.safetensors",
+    ] {
+        let folder = hf_folder(&config, &tensors);
+        let path = folder.path().join(file);
+        let _ = std::fs::remove_file(&path);
+        pipe(&path);
+        let found = "a pipe";
+        assert_eq!(defect(&folder), (name(file), Defect::NotAFile { found }));
+        std::fs::remove_file(&path).unwrap();
+        let _listener = UnixListener::bind(&path).unwrap();
+        let found = "a socket";
+        assert_eq!(defect(&folder), (name(file), Defect::NotAFile { found }));
+        // A device comes into a folder by a link.
+        std::fs::remove_file(&path).unwrap();
+        symlink("/dev/zero", &path).unwrap();
+        assert!(matches!(defect(&folder).1, Defect::LeadsOut { .. }));
+    }
+    let folder = TempFolder::new();
+    for file in ["model.gguf", "model.safetensors"] {
+        let path = folder.path().join(file);
+        pipe(&path);
+        let error = load(&path, &LoadOptions::default(), &Silent).unwrap_err();
+        assert!(error.to_string().contains("is a pipe"), "{error}");
+    }
+    let error = load("/dev/zero".as_ref(), &LoadOptions::default(), &Silent).unwrap_err();
+    assert!(error.to_string().contains("is a device"), "{error}");
 }
 
 #[test]
