@@ -193,3 +193,39 @@ fn files_beside_the_weights() {
         load_folder(&folder).unwrap();
     }
 }
+
+/// Writes a first input or two for each fuzz target into the folder that `FUZZ_SEEDS` names.
+#[test]
+#[ignore = "makes files for .github/scripts/fuzz.sh"]
+fn seeds() {
+    let folder = std::env::var("FUZZ_SEEDS").expect("FUZZ_SEEDS names a folder");
+    let write = |target: &str, name: &str, bytes: &[u8]| {
+        let folder = Path::new(&folder).join(target);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(name), bytes).unwrap();
+    };
+    write("gguf", "whole", &good().bytes());
+    write("gguf", "part", &split(good(), 9)[0].bytes());
+    let configs = [("hf", config()), ("mlx", mlx_config())];
+    for (name, config) in &configs {
+        write("config", name, config.to_string().as_bytes());
+    }
+    let odd = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../__test__/fixtures/odd-hf");
+    write("config", "odd", &fs::read(odd.join("config.json")).unwrap());
+    for (name, config, tensors) in [
+        ("hf", config(), hf_tensors(&parsed(&config()))),
+        ("mlx", mlx_config(), mlx_tensors(&parsed(&mlx_config()))),
+    ] {
+        write("safetensors", name, &safetensors(&tensors));
+        let packed = TempFolder::in_memory();
+        let source = hf_folder(&config, &tensors);
+        let file = pack(
+            source.path(),
+            packed.path(),
+            &LoadOptions::default(),
+            &Silent,
+        )
+        .unwrap();
+        write("packed", name, &fs::read(file).unwrap());
+    }
+}
