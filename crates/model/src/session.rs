@@ -294,6 +294,14 @@ impl<C: SequenceCache> Session<C> {
         {
             let row = (at - first) * width;
             let filled = self.rows.len();
+            // Up to a gigabyte, for which there may be no room.
+            let room = self.rows.try_reserve(backend.vocab_size());
+            room.map_err(|_| Error::OutOfMemory {
+                purpose: "for logits".to_owned(),
+                needed: (size_of::<f32>() * logits.positions.len() * backend.vocab_size()) as u64,
+                available: 0,
+                advice: "ask for fewer positions at once".to_owned(),
+            })?;
             self.rows.resize(filled + backend.vocab_size(), 0.0);
             backend.logits(&hidden[row..row + width], &mut self.rows[filled..])?;
         }

@@ -6,10 +6,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
 use model::bytes::Arena;
+use model::config::{Config, LayerKind};
 use model::engine::{Engine, EngineOptions, Request};
 use model::forward::{Model, ModelOptions};
 use model::generation::{Finish, Generation};
-use model::load::{LoadOptions, Silent, load};
+use model::load::{HeadKind, LoadOptions, Silent, load, synthetic};
 use model::sampler::SamplerParams;
 use model::scheduler::StepLimits;
 use model::weights::{DenseType, Matrix, Weights};
@@ -331,4 +332,34 @@ fn an_answer_whose_numbers_overflow_leaves_the_others_alone() {
             assert_eq!(&collect(answer).0, tokens);
         }
     }
+}
+
+#[test]
+fn steps_that_need_more_memory_than_there_is_are_refused() {
+    // Few weights, of which each row of a step takes very many.
+    let config = Config {
+        hidden: 64,
+        heads: 1,
+        kv_heads: 1,
+        head_dim: 64,
+        experts: 1 << 14,
+        experts_per_token: 1 << 14,
+        expert_hidden: 64,
+        vocab: 64,
+        layers: vec![LayerKind::Full],
+        swiglu_limit: vec![7.0],
+        ..Config::maple_preview()
+    };
+    let options = LoadOptions::default();
+    let weights = synthetic(config, 1, HeadKind::Bf16, &options, &Silent).unwrap();
+    let options = |max_rows| ModelOptions {
+        max_rows,
+        ..ModelOptions::default()
+    };
+    let error = Model::new(weights.clone(), &options(1 << 16))
+        .err()
+        .unwrap();
+    assert_eq!(error.code(), "OUT_OF_MEMORY");
+    assert!(error.to_string().contains("65536 rows"), "{error}");
+    assert!(Model::new(weights, &options(1)).is_ok());
 }

@@ -26,6 +26,7 @@ use self::sequence::{Sequence, max_records};
 use crate::backend::{Backend, Candidates, HiddenWanted, SeqRows};
 use crate::error::{Error, Result};
 use crate::kv_cache::{CacheType, KvCache};
+use crate::load::available_memory;
 use crate::pool::{MAX_THREADS, Pool};
 use crate::weights::Weights;
 
@@ -124,6 +125,16 @@ impl Model {
                 format!("1 to {}", 1 << 16),
                 options.max_rows.to_string(),
             ));
+        }
+        // Allocating more than there is would end the process.
+        let needed = Scratch::bytes(config, options.max_rows);
+        if let Some(available) = available_memory().filter(|&available| available < needed) {
+            return Err(Error::OutOfMemory {
+                purpose: format!("for a step of {} rows", options.max_rows),
+                needed,
+                available,
+                advice: "let steps have fewer rows (`stepRows`)".to_owned(),
+            });
         }
         let pool = Pool::new(options.threads).map_err(|error| {
             let expected =

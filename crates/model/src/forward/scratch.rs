@@ -117,6 +117,21 @@ pub(super) fn in_range(values: &[f32]) -> bool {
 }
 
 impl Scratch {
+    /// Bytes of the largest parts of it, about; the rest is small beside them.
+    pub(super) fn bytes(config: &Config, max_rows: usize) -> u64 {
+        // A value and its quantised form.
+        const OF_ROWS: usize = 8;
+        let floats = stride(config.hidden)
+            + stride(config.query_rows() + 2 * config.kv_rows())
+            + config.experts
+            + config.rotated;
+        let slot = OF_ROWS * config.expert_hidden + size_of::<Choice>() + size_of::<u32>();
+        let row = 4 * floats
+            + OF_ROWS * (config.hidden + config.query_rows())
+            + config.experts_per_token * slot;
+        max_rows as u64 * row as u64
+    }
+
     pub(super) fn new(config: &Config, precision: Precision, max_rows: usize) -> Self {
         let slots = max_rows * config.experts_per_token;
         Self {
