@@ -101,6 +101,7 @@ export default tseslint.config(
           'setTimeout',
           'clearTimeout',
           'AbortController',
+          'AbortSignal',
         ].map((name) => [name, 'readonly']),
       ),
     },
