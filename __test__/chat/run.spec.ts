@@ -116,6 +116,7 @@ t.test('stop strings cut the raw text and end the generation', async (t) => {
     reasoning: 'why',
     content: 'yes, ',
     reason: 'stop',
+    stop: 'STOP',
     usage: { completionTokens: 16, cachedTokens: 3 },
   })
   t.equal(stopped.engine.left, true)
@@ -128,8 +129,19 @@ t.test('stop strings cut the raw text and end the generation', async (t) => {
     usage: { completionTokens: 8, reasoningTokens: 8 },
   })
 
-  t.match(await chat('why</think>yes ST', { stop: 'STOP' }), { content: 'yes ST', reason: 'stop' })
-  t.match(await chat('a</think>yes abc', { stop: ['abcd', 'bc'] }, 'length'), { content: 'yes a', reason: 'stop' })
+  t.match(await chat('why</think>yes ST', { stop: 'STOP' }), { content: 'yes ST', reason: 'stop', stop: undefined })
+  t.match(await chat('a</think>yes abc', { stop: ['abcd', 'bc'] }, 'length'), {
+    content: 'yes a',
+    reason: 'stop',
+    stop: 'bc',
+  })
+})
+
+t.test('what an answer cannot be held to is refused before it is asked for', async (t) => {
+  const schema = { type: 'json_schema', schema: { type: 'object' } } as const
+  await t.rejects(chat('x', { constraint: schema }), { code: 'INVALID_REQUEST', message: /json_schema/ })
+  await t.rejects(chat('x', { strictTools: ['f'] }), { code: 'INVALID_REQUEST', param: 'tools', message: /"f"/ })
+  t.match(await chat('x', { constraint: undefined, strictTools: [] }), { reason: 'stop' })
 })
 
 t.test('stop must be strings', async (t) => {

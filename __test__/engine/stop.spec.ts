@@ -1,25 +1,28 @@
 import { deepEqual, ok } from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
-import { StopFilter } from '../../src/engine/stop.js'
+import { StopFilter, type StopStep } from '../../src/engine/stop.js'
 import { cutAt, cuts } from '../helpers/split.js'
 
-function run(stops: readonly string[], pieces: readonly string[]): { text: string; stopped: boolean } {
+function run(stops: readonly string[], pieces: readonly string[]): StopStep {
   const filter = new StopFilter(stops)
   let text = ''
   for (const piece of pieces) {
     const step = filter.push(piece)
     text += step.text
-    if (step.stopped) return { text, stopped: true }
+    if (step.stop !== undefined) return { ...step, text }
   }
   const step = filter.end()
-  return { text: text + step.text, stopped: step.stopped }
+  return { ...step, text: text + step.text }
 }
 
 /** The same by looking at the whole text. */
-function oracle(stops: readonly string[], text: string): { text: string; stopped: boolean } {
-  const at = stops.map((stop) => (stop === '' ? -1 : text.indexOf(stop))).filter((index) => index >= 0)
-  return at.length === 0 ? { text, stopped: false } : { text: text.slice(0, Math.min(...at)), stopped: true }
+function oracle(stops: readonly string[], text: string): StopStep {
+  const found = stops.filter((stop) => stop !== '' && text.includes(stop))
+  // Of those that begin at the same place the shortest is whole first.
+  found.sort((a, b) => text.indexOf(a) - text.indexOf(b) || a.length - b.length)
+  const [stop] = found
+  return stop === undefined ? { text } : { text: text.slice(0, text.indexOf(stop)), stop }
 }
 
 const letters = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 24 })
@@ -37,9 +40,9 @@ t.test('cuts at the earliest match, wherever the text was split', async () => {
 
 t.test('holds back only what may still become a stop string', async (t) => {
   const filter = new StopFilter(['</end>', 'STOP'])
-  t.same(filter.push('abc</en'), { text: 'abc', stopped: false })
-  t.same(filter.push('x ST'), { text: '</enx ', stopped: false })
-  t.same(filter.push('OP and more'), { text: '', stopped: true })
+  t.same(filter.push('abc</en'), { text: 'abc' })
+  t.same(filter.push('x ST'), { text: '</enx ' })
+  t.same(filter.push('OP and more'), { text: '', stop: 'STOP' })
 })
 
 t.test('never sends a beginning of a stop string early', async () => {
@@ -52,7 +55,7 @@ t.test('never sends a beginning of a stop string early', async () => {
         const step = filter.push(char)
         sent += step.text
         ok(allowed.startsWith(sent))
-        if (step.stopped) break
+        if (step.stop !== undefined) break
       }
     }),
   )
@@ -65,6 +68,6 @@ t.test('long stop strings and texts take linear time', async (t) => {
       stops,
       Array.from({ length: 2000 }, () => 'a'.repeat(100)),
     ),
-    { text: 'a'.repeat(200_000), stopped: false },
+    { text: 'a'.repeat(200_000) },
   )
 })

@@ -1,10 +1,12 @@
-import type { ChatEvent, ChatPart, Usage } from './types.js'
+import type { ChatEvent, ChatFinish, ChatPart, Usage } from './types.js'
 
 /** A whole answer. */
 export interface Answer {
   /** In the order generated; neighbours of one kind are one part. */
   readonly parts: readonly ChatPart[]
-  readonly reason: 'stop' | 'length' | 'tool_calls'
+  readonly reason: ChatFinish['reason']
+  /** The stop string that ended it, if one did. */
+  readonly stop?: string
   readonly usage: Usage
 }
 
@@ -27,8 +29,12 @@ export class PartList {
 export async function collectAnswer(events: AsyncIterable<ChatEvent>): Promise<Answer> {
   const list = new PartList()
   for await (const event of events) {
-    if (event.type === 'finish') return { parts: list.parts, reason: event.reason, usage: event.usage }
-    list.push(event)
+    if (event.type !== 'finish') {
+      list.push(event)
+      continue
+    }
+    const { reason, stop, usage } = event
+    return { parts: list.parts, reason, ...(stop === undefined ? {} : { stop }), usage }
   }
   throw new Error('the answer ended without a finish event')
 }

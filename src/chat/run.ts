@@ -3,6 +3,7 @@ import type { TokenEngine } from '../engine/types.js'
 import { createError } from '../errors.js'
 import { wellFormed } from '../text/str.js'
 import type { RenderedPrompt, TextModel } from '../text/types.js'
+import { checkConstraint } from './constraint.js'
 import { MarkerSearch } from './marker.js'
 import { templateMessages, templateTools, templateVariables } from './messages.js'
 import { ChatParser } from './parser.js'
@@ -11,6 +12,7 @@ import type {
   ChatParams,
   CompletionEvent,
   CompletionParams,
+  ConstraintParams,
   PreparedPrompt,
   PromptParams,
   SamplingParams,
@@ -33,7 +35,7 @@ const CLOSE_THINK = '</think>'
  */
 export async function prepareChat(
   text: TextModel,
-  params: PromptParams,
+  params: PromptParams & ConstraintParams,
   { signal }: RunOptions = {},
 ): Promise<PreparedPrompt> {
   const rendered = render(text, params)
@@ -41,15 +43,16 @@ export async function prepareChat(
 }
 
 /** {@link prepareChat} at one go. */
-export function renderChat(text: TextModel, params: PromptParams): PreparedPrompt {
+export function renderChat(text: TextModel, params: PromptParams & ConstraintParams): PreparedPrompt {
   const rendered = render(text, params)
   return prepared(text, rendered, text.encodePromptSync(rendered))
 }
 
-function render(text: TextModel, params: PromptParams): RenderedPrompt {
+function render(text: TextModel, params: PromptParams & ConstraintParams): RenderedPrompt {
   const given: unknown = params
   if (typeof given !== 'object' || given === null)
     throw createError('INVALID_REQUEST', 'a chat needs an object with messages', { param: 'messages' })
+  checkConstraint(params)
   const { variables, thinking } = templateVariables(params.chatTemplateKwargs, params.enableThinking)
   return text.render({
     messages: templateMessages(params.messages),
@@ -102,7 +105,7 @@ export async function* runChat(
     const reason = step.reason === 'stop' && parser.toolCalls > 0 ? 'tool_calls' : step.reason
     const { completionTokens } = step.usage
     const reasoningTokens = !prompt.thinking ? 0 : parser.insideReasoning ? completionTokens : counter.tokens
-    yield { type: 'finish', reason, usage: { ...step.usage, reasoningTokens } }
+    yield { ...finish(step), reason, usage: { ...step.usage, reasoningTokens } }
   }
 }
 
@@ -116,8 +119,12 @@ export async function* runCompletion(
 ): AsyncGenerator<CompletionEvent, void, undefined> {
   for await (const step of rawAnswer(engine, text, promptIds, params, options)) {
     if (step.type === 'text') yield { type: 'content', text: step.text }
-    else yield { type: 'finish', reason: step.reason, usage: step.usage }
+    else yield finish(step)
   }
+}
+
+function finish({ reason, stop, usage }: Extract<RawStep, { type: 'end' }>) {
+  return { type: 'finish' as const, reason, ...(stop === undefined ? {} : { stop }), usage }
 }
 
 /** Counts the generated tokens before the one that completes `</think>`. */
@@ -136,7 +143,7 @@ class ReasoningCounter {
 
 type RawStep =
   | { readonly type: 'text'; readonly text: string }
-  | { readonly type: 'end'; readonly reason: 'stop' | 'length'; readonly usage: Usage }
+  | { readonly type: 'end'; readonly reason: 'stop' | 'length'; readonly stop?: string; readonly usage: Usage }
 
 /** The decoded output up to a stop string, in pieces that are never empty, then its end. */
 async function* rawAnswer(
@@ -175,16 +182,17 @@ async function* rawAnswer(
       counter?.add(piece)
       const step = filter.push(piece)
       if (step.text !== '') yield { type: 'text', text: step.text }
-      if (!step.stopped) continue
-      yield { type: 'end', reason: 'stop', usage: usage(generated) }
+      if (step.stop === undefined) continue
+      yield { type: 'end', reason: 'stop', stop: step.stop, usage: usage(generated) }
       return
     }
     cachedTokens = event.cachedTokens
     const held = filter.push(detokenizer.end())
-    const rest = held.stopped ? { text: '', stopped: true } : filter.end()
+    const rest = held.stop === undefined ? filter.end() : { text: '', stop: held.stop }
     if (held.text + rest.text !== '') yield { type: 'text', text: held.text + rest.text }
-    const reason = rest.stopped ? 'stop' : event.finishReason
-    yield { type: 'end', reason, usage: usage(event.completionTokens) }
+    const { stop: found } = rest
+    const end = found === undefined ? { reason: event.finishReason } : { reason: 'stop' as const, stop: found }
+    yield { type: 'end', ...end, usage: usage(event.completionTokens) }
     return
   }
   throw new Error('the engine ended an answer without saying why')

@@ -66,8 +66,28 @@ export interface PromptParams {
   readonly chatTemplateKwargs?: Readonly<Record<string, unknown>> | null | undefined
 }
 
+/** What the content of an answer has to be; reasoning before it is free. */
+export type Constraint =
+  /** One JSON object or list. */
+  | { readonly type: 'json' }
+  /** JSON that the schema accepts. */
+  | { readonly type: 'json_schema'; readonly schema: Readonly<Record<string, unknown>> | boolean }
+  /** A text that the whole of the regular expression matches. */
+  | { readonly type: 'regex'; readonly pattern: string }
+  /** One of these texts. */
+  | { readonly type: 'choice'; readonly choices: readonly string[] }
+  /** A text of this grammar, in Lark's or GBNF's notation. */
+  | { readonly type: 'grammar'; readonly grammar: string }
+
+/** What an answer is held to while it is generated. */
+export interface ConstraintParams {
+  readonly constraint?: Constraint | undefined
+  /** Names of the tools whose calls must have arguments that fit their `parameters`. */
+  readonly strictTools?: readonly string[] | undefined
+}
+
 /** A chat request. */
-export interface ChatParams extends PromptParams, SamplingParams {}
+export interface ChatParams extends PromptParams, SamplingParams, ConstraintParams {}
 
 /** A raw completion request; the prompt is passed beside it. */
 export type CompletionParams = SamplingParams
@@ -99,10 +119,17 @@ export type ChatPart =
   | { readonly type: 'tool_call'; readonly call: ToolCall }
 
 /** What a chat yields: parts, then exactly one finish. */
-export type ChatEvent =
-  ChatPart | { readonly type: 'finish'; readonly reason: 'stop' | 'length' | 'tool_calls'; readonly usage: Usage }
+export type ChatEvent = ChatPart | ChatFinish
+
+/** The last event of a chat. */
+export interface ChatFinish {
+  readonly type: 'finish'
+  readonly reason: 'stop' | 'length' | 'tool_calls'
+  /** The stop string that ended the answer, if one did. */
+  readonly stop?: string
+  readonly usage: Usage
+}
 
 /** What a raw completion yields: text, then exactly one finish. */
 export type CompletionEvent =
-  | { readonly type: 'content'; readonly text: string }
-  | { readonly type: 'finish'; readonly reason: 'stop' | 'length'; readonly usage: Usage }
+  { readonly type: 'content'; readonly text: string } | (ChatFinish & { readonly reason: 'stop' | 'length' })

@@ -2,8 +2,8 @@
 export interface StopStep {
   /** Text that can be sent: no part of a stop string, and not the beginning of one. */
   readonly text: string
-  /** Whether a stop string was found. Text ends before it; what follows is of no interest. */
-  readonly stopped: boolean
+  /** The stop string that was found, if one was. Text ends before it; what follows is of no interest. */
+  readonly stop?: string
 }
 
 interface Node {
@@ -64,8 +64,9 @@ export class StopFilter {
   private state: Node
   /** Text that was not sent yet; its end is the state's text. */
   private held = ''
-  /** Where the earliest match so far begins in {@link held}; -1 without one. */
+  /** Where the earliest match so far begins in {@link held}, -1 without one, and what it is. */
   private match = -1
+  private matched = ''
 
   /** Empty strings among `stops` are ignored. */
   constructor(stops: readonly string[]) {
@@ -80,17 +81,20 @@ export class StopFilter {
       end += 1
       if (this.state.found > 0) {
         const start = end - this.state.found
-        if (this.match < 0 || start < this.match) this.match = start
+        if (this.match < 0 || start < this.match) {
+          this.match = start
+          this.matched = this.held.slice(start, end)
+        }
       }
       // A longer match that begins earlier may still come about as long as the state reaches back before this one.
       if (this.match >= 0 && end - this.state.depth >= this.match) return this.stop()
     }
     const safe = end - this.state.depth
-    if (safe === 0) return { text: '', stopped: false }
+    if (safe === 0) return { text: '' }
     const out = this.held.slice(0, safe)
     this.held = this.held.slice(safe)
     if (this.match >= 0) this.match -= safe
-    return { text: out, stopped: false }
+    return { text: out }
   }
 
   /** The text is over: what was held back, up to a match if there was one. */
@@ -98,12 +102,12 @@ export class StopFilter {
     if (this.match >= 0) return this.stop()
     const text = this.held
     this.held = ''
-    return { text, stopped: false }
+    return { text }
   }
 
   private stop(): StopStep {
     const text = this.held.slice(0, this.match)
     this.held = ''
-    return { text, stopped: true }
+    return { text, stop: this.matched }
   }
 }

@@ -6,7 +6,7 @@ import type { PathInfo } from '../routes/route.js'
 
 type BrowserConfig = Pick<Config, 'allowedOrigins' | 'host' | 'apiKey'>
 
-const METHODS = 'GET, HEAD, POST, OPTIONS'
+const METHODS = 'GET, HEAD, POST, DELETE, OPTIONS'
 const DEFAULT_HEADERS = 'Authorization, Content-Type, X-Request-Id'
 
 /** What browsers need to call this server from other pages. OPTIONS is answered here, whatever the path and the key. */
