@@ -4,7 +4,9 @@ import t, { type Test } from 'tap'
 import { Maple } from '../../src/maple.js'
 import { chatRequestSchema } from '../../src/protocols/chat/schema.js'
 import { completionRequestSchema } from '../../src/protocols/completions/schema.js'
+import { countRequestSchema, responseRequestSchema } from '../../src/protocols/responses/schema.js'
 import type { JsonSchema } from '../../src/wire/json-schema.js'
+import { readResponsesStream } from '../conformance/streams/responses.js'
 import { parseEvents, serve, type TestServer } from '../helpers/http.js'
 
 const model = await Maple.load('sprout', { threads: 1, cacheFolder: false })
@@ -25,6 +27,9 @@ const answers = new Map(
     'ChatCompletionChunk',
     'Completion',
     'CompletionChunk',
+    'Response',
+    'ResponseEvent',
+    'ResponseInputTokens',
     'Model',
     'ModelList',
     'Health',
@@ -40,9 +45,29 @@ function faults(name: string, value: unknown): string {
   return validate(value) ? '' : `${JSON.stringify(validate.errors)} in ${JSON.stringify(value)}`
 }
 
+/** Schemas of what each path answers, whole and event by event. */
+const KINDS: Readonly<Record<string, readonly string[]>> = {
+  '/v1/chat/completions': ['ChatCompletion', 'ChatCompletionChunk'],
+  '/v1/completions': ['Completion', 'CompletionChunk'],
+  '/v1/responses': ['Response', 'ResponseEvent'],
+  '/v1/responses/input_tokens': ['ResponseInputTokens'],
+}
+
+/** The data of a stream's events. */
+function dataOf(path: string, text: string): unknown[] {
+  if (path === '/v1/responses') {
+    readResponsesStream(text)
+    return [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data ?? ''))
+  }
+  const { events, done } = parseEvents(text)
+  if (!done || events.length < 2) throw new Error(`the stream was cut: ${text}`)
+  return events
+}
+
 /** Sends a body, expects success, and checks the answer or each of its events. */
 async function send(t: Test, { post }: TestServer, path: string, body: unknown, name: string): Promise<void> {
-  const kind = path.includes('chat') ? 'ChatCompletion' : 'Completion'
+  const [kind, eventKind] = KINDS[path] ?? []
+  if (kind === undefined) throw new Error(`no schema of ${path}`)
   const res = await post(path, body)
   const text = await res.text()
   if (res.status !== 200) return void t.fail(`${name}: ${res.status} ${text} for ${JSON.stringify(body)}`)
@@ -50,10 +75,8 @@ async function send(t: Test, { post }: TestServer, path: string, body: unknown, 
     t.equal(faults(kind, JSON.parse(text)), '', name)
     return
   }
-  const { events, done } = parseEvents(text)
-  t.ok(done && events.length > 1, name)
-  for (const event of events) {
-    const fault = faults(`${kind}Chunk`, event)
+  for (const event of dataOf(path, text)) {
+    const fault = faults(eventKind ?? '', event)
     if (fault !== '') t.fail(fault)
   }
 }
@@ -82,7 +105,7 @@ t.test('is OpenAPI 3.1', async (t) => {
 t.test('has every route and method of the server, and no other', async (t) => {
   const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
   for (const [path, operations] of Object.entries<object>(document.paths)) {
-    const url = server.url + path.replace('{id}', 'org/sprout')
+    const url = server.url + path.replace('{id}', 'sprout')
     for (const method of methods) {
       const { status } = await fetch(url, { method, ...(method === 'POST' ? { body: '{}' } : {}) })
       const described = method.toLowerCase() in operations
@@ -92,6 +115,9 @@ t.test('has every route and method of the server, and no other', async (t) => {
   const served = [
     '/v1/chat/completions',
     '/v1/completions',
+    '/v1/responses',
+    '/v1/responses/input_tokens',
+    '/v1/responses/{id}',
     '/v1/models',
     '/v1/models/{id}',
     '/health',
@@ -107,6 +133,8 @@ t.test('request schemas are those that validate', (t) => {
   const published = [
     [chatRequestSchema, schemas.ChatCompletionRequest],
     [completionRequestSchema, schemas.CompletionRequest],
+    [responseRequestSchema, schemas.ResponseRequest],
+    [countRequestSchema, schemas.ResponseCountRequest],
   ] as const
   for (const [own, shown] of published) {
     t.same(shown.required, own['required'])
@@ -151,6 +179,12 @@ t.test('every field is described, and those of requests have an example', (t) =>
     'HistoryToolCall',
     'Tool',
     'CompletionRequest',
+    'ResponseRequest',
+    'ResponseCountRequest',
+    'ResponseInputItem',
+    'ResponseInputPart',
+    'ResponseOutputPart',
+    'ResponseTool',
   ])
   for (const [name, schema] of Object.entries(schemas)) walk(schema, name, requests.has(name))
   t.end()
@@ -166,6 +200,7 @@ t.test('every whole example is answered', async (t) => {
 const user = { role: 'user', content: 'Hi' }
 const call = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }
 const tool = { type: 'function', function: { name: 'f' } }
+const weatherTools = { tools: schemas.ResponseRequest.properties.tools.examples[0] }
 
 /** A request around one field of a named part. */
 const around: Record<string, (field: string, value: unknown) => object> = {
@@ -216,6 +251,22 @@ const around: Record<string, (field: string, value: unknown) => object> = {
     stream: true,
     stream_options: { [field]: value },
   }),
+  ResponseRequest: (field, value) => ({
+    input: 'Hi',
+    ...(field === 'tool_choice' ? weatherTools : {}),
+    [field]: value,
+  }),
+  'ResponseRequest.reasoning': (field, value) => ({ input: 'Hi', reasoning: { [field]: value } }),
+  ResponseCountRequest: (field, value) => ({
+    input: 'Hi',
+    ...(field === 'tool_choice' ? weatherTools : {}),
+    [field]: value,
+  }),
+}
+const paths: Readonly<Record<string, string>> = {
+  CompletionRequest: '/v1/completions',
+  ResponseRequest: '/v1/responses',
+  ResponseCountRequest: '/v1/responses/input_tokens',
 }
 
 t.test('every example of a field is answered', async (t) => {
@@ -223,7 +274,7 @@ t.test('every example of a field is answered', async (t) => {
   for (const [place, build] of Object.entries(around)) {
     const [name = '', field] = place.split('.')
     const part = field === undefined ? schemas[name] : schemas[name].properties[field]
-    const path = name === 'CompletionRequest' ? '/v1/completions' : '/v1/chat/completions'
+    const path = paths[name] ?? '/v1/chat/completions'
     for (const [key, property] of Object.entries<any>(part.properties)) {
       for (const example of property.examples ?? []) {
         await send(t, server, path, build(key, example), `${place}.${key}: ${JSON.stringify(example)}`)
@@ -251,11 +302,10 @@ t.test('answers and errors are as described', async (t) => {
       t.equal(faults('Error', value), '', status)
   }
   t.not(faults('ChatCompletion', {}), '')
-  for (const path of ['/v1/chat/completions', '/v1/completions']) {
+  for (const path of ['/v1/chat/completions', '/v1/completions', '/v1/responses']) {
     const media = document.paths[path].post.responses['200'].content['text/event-stream']
-    const { events, done } = parseEvents(media.examples.stream.value)
-    t.ok(done)
-    for (const event of events) t.equal(faults(media['x-event-schema'].$ref.split('/').pop(), event), '')
+    for (const event of dataOf(path, media.examples.stream.value))
+      t.equal(faults(media['x-event-schema'].$ref.split('/').pop(), event), '')
   }
 })
 

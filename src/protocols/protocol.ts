@@ -22,6 +22,8 @@ export type Work =
 export interface Reading {
   readonly work: Work
   readonly stream: boolean
+  /** Worth a line in the log, each at its first time; fixed words and names of types, nothing else of the request. */
+  readonly notes?: readonly string[]
   /** The form of the one answer. Called once, when the prompt is known to fit, before the request stands in line. */
   answer(prompt: { readonly tokens: number }): AnswerForm
 }

@@ -17,6 +17,9 @@ export type ModelStatus =
   | { readonly status: 'ok'; readonly model: ServedModel }
   | { readonly status: 'error'; readonly error: unknown }
 
+/** Most notes that are told apart: clients word parts of them. */
+const MAX_NOTES = 100
+
 /** What all routes share: the model or the wait for it, the queue, and whether the server still takes requests. */
 export class ServerState {
   readonly config: Config
@@ -27,6 +30,7 @@ export class ServerState {
   readonly startedAt = Math.floor(Date.now() / 1000)
   #model: ModelStatus = { status: 'loading' }
   #draining = false
+  readonly #noted = new Set<string>()
 
   constructor(
     model: ServedModel | Promise<ServedModel>,
@@ -65,6 +69,13 @@ export class ServerState {
       case 'error':
         throw modelFailed(now.error)
     }
+  }
+
+  /** Logs something at its first time; after very many different things nothing more. */
+  noteOnce(message: string): void {
+    if (this.#noted.has(message) || this.#noted.size >= MAX_NOTES) return
+    this.#noted.add(message)
+    this.logger.info({}, message)
   }
 
   /** Turns new requests away, and waiting ones that have not been sent a byte; resolves when the last of the others is over. */

@@ -64,6 +64,7 @@ function localise(schema: JsonSchema, { defaults, vocabSize }: DocumentOptions):
   const values: Record<string, unknown> = {
     model: defaults.modelId,
     max_tokens: Math.min(defaults.maxNewTokens, defaults.maxNewTokensLimit),
+    max_output_tokens: Math.min(defaults.maxNewTokens, defaults.maxNewTokensLimit),
     temperature: defaults.temperature,
     top_p: defaults.topP,
     top_k: defaults.topK,

@@ -75,6 +75,7 @@ function generate(state: ServerState, endpoint: Endpoint, operation: AnswerOpera
     const record = recordOf(res)
     const { tokens, run } = await prepare(state, endpoint.promptField, model, reading.work, signal, record)
     record.promptTokens = tokens
+    for (const note of reading.notes ?? []) state.noteOnce(note)
     const form = reading.answer({ tokens })
     await answer(state, res, signal, {
       stream: reading.stream ? form.stream : undefined,

@@ -3,9 +3,14 @@ import type { Usage } from '../../chat/types.js'
 import { constant, count, object, text, type JsonSchema } from '../json-schema.js'
 import type { WireUsage } from './types.js'
 
+/** A fresh id: the prefix and 24 random hex digits. */
+export function newId(prefix: string): string {
+  return prefix + randomBytes(12).toString('hex')
+}
+
 /** What all chunks of one answer share: a fresh id (24 random hex digits) and the second it began. */
 export function newAnswer(prefix: string): { id: string; created: number } {
-  return { id: `${prefix}-${randomBytes(12).toString('hex')}`, created: Math.floor(Date.now() / 1000) }
+  return { id: newId(`${prefix}-`), created: Math.floor(Date.now() / 1000) }
 }
 
 /** Token counts in the names of the wire. */
