@@ -96,7 +96,7 @@ t.test('counting, and what is not kept', async (t) => {
     input_tokens: 7,
   })
   await t.rejects(openai.responses.retrieve('resp_1'), { status: 404, message: /resp_1/ })
-  await t.rejects(openai.responses.delete('resp_1'), { status: 404 })
+  await t.rejects(openai.responses.delete('resp_1'), { status: 404, message: /resp_1/ })
   const previous = openai.responses.create({ model: 'm', input: 'x', previous_response_id: 'resp_1' })
   await t.rejects(previous, { status: 400, code: 'previous_response_not_found', param: 'previous_response_id' })
 })
